@@ -1,9 +1,9 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { archiveCommand } from '../cli/evidence/archive-attestations.ts';
+import { verifyAttestationsCommand } from '../cli/verify/verify-attestations.ts';
 import { appendRecords, type NewRecord } from '../control-plane/attestations/append-records.ts';
-import { archiveCommand } from '../control-plane/cli/archive-attestations.ts';
-import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestations.ts';
 import { loadSigningKeys } from '../control-plane/signing/load-signing-keys.ts';
 import { chooseEd25519 } from '../shared/crypto/choose-ed25519.ts';
 import { textHash } from '../shared/crypto/content-hash.ts';
@@ -94,13 +94,10 @@ async function appender(stage: AuditStage): Promise<Append> {
   const deps = { sql, clock: systemClock, random, ed25519: chooseEd25519(), sealer: sealer(stage.masterKey) };
   const appending = { isStopped: false, projections: [], recordForm: () => 2 as const };
   const appendingDeps = { random, signingKeys: await loadSigningKeys(deps), appending };
-  const policies = await sql<{ gate_id: string; policy_hash: string }[]>`
-    SELECT gate_id, policy_hash FROM gate_policies`;
-  const policyOf = new Map(policies.map(({ gate_id, policy_hash }) => [gate_id, policy_hash]));
   return async (from, month) => {
     const timestampMs = (systemClock.now() + month * monthMs) as UnixMillis;
     const made = Array.from({ length: batch }, (_, i): NewRecord => {
-      const { owner, passportIds, gateIds } = stage;
+      const { owner, passportIds, gateIds, policies } = stage;
       const turn = Math.floor((from + i) / run);
       const passportId = must(passportIds[turn % passportIds.length], 'there are passports') as PassportId;
       const gateId = must(gateIds[turn % gateIds.length], 'there are gates') as GateId;
@@ -131,8 +128,7 @@ async function appender(stage: AuditStage): Promise<Append> {
           sourceAccount: owner.accountId,
           timestampMs,
           ...benchExtras,
-          // An export without the policies that its records name does not verify.
-          policyHash: must(policyOf.get(gateId), 'a gate has a policy'),
+          policyHash: must(policies.get(gateId), 'a gate has a policy'),
         },
         passportOwner: owner,
         gateOwner: owner,

@@ -36,7 +36,7 @@ interface Asked {
   readonly ref: string;
   readonly rows: readonly CompareRow[];
   readonly precision: number;
-  readonly isQuick: boolean;
+  readonly size: 'full' | 'quick';
   readonly database: DatabaseKind;
 }
 
@@ -51,7 +51,13 @@ function askedOf(words: readonly string[]): Asked | string {
   const unknown = names.filter((name) => compareRows.every((row) => row.name !== name));
   if (unknown.length > 0) return `compare has no row named ${unknown.join(', ')}.`;
   const rows = compareRows.filter(({ name }) => names.length === 0 || names.includes(name));
-  return { ref, rows, precision, isQuick: others.includes('--quick'), database: databaseOf(others) };
+  return {
+    ref,
+    rows,
+    precision,
+    size: others.includes('--quick') ? 'quick' : 'full',
+    database: databaseOf(others),
+  };
 }
 
 /** `words`: what follows `compare` on the command line. Returns the exit code. */
@@ -129,10 +135,10 @@ export async function comparedFigures<Each extends Pick<Build, 'name'>>(
   measureStart: (order: readonly [Each, Each]) => Promise<Figures>,
   {
     precision,
-    isQuick,
+    size,
     say,
     nowMs = () => performance.now(),
-  }: Pick<Asked, 'precision' | 'isQuick'> & Pick<BenchOptions, 'say'> & { readonly nowMs?: () => number },
+  }: Pick<Asked, 'precision' | 'size'> & Pick<BenchOptions, 'say'> & { readonly nowMs?: () => number },
 ): Promise<Figures> {
   const beganMs = nowMs();
   const [own, other] = builds;
@@ -146,7 +152,7 @@ export async function comparedFigures<Each extends Pick<Build, 'name'>>(
     const ratio = ratioOf(builds, figures, 'perCpuSecond');
     const [tookMs, leftMs] = [nowMs() - startedMs, rowMsMax - (nowMs() - beganMs)];
     say(`start ${starts}: ${intervalText(ratio)} so far; ${Math.round((nowMs() - beganMs) / 1_000)} s`);
-    if (isQuick || (starts >= startsMin && (noiseFloor(ratio) <= precision || tookMs > leftMs)))
+    if (size === 'quick' || (starts >= startsMin && (noiseFloor(ratio) <= precision || tookMs > leftMs)))
       return figures;
   }
 }
@@ -155,7 +161,7 @@ export async function comparedFigures<Each extends Pick<Build, 'name'>>(
 async function measuredStart(
   row: CompareRow,
   order: Builds,
-  { isQuick, database, say }: BenchOptions,
+  { size, database, say }: Pick<Asked, 'size' | 'database'> & Pick<BenchOptions, 'say'>,
 ): Promise<Figures> {
   const prepared: Prepared[] = [];
   try {
@@ -163,7 +169,7 @@ async function measuredStart(
     const sides = prepared.map(({ side }) => side);
     // The compiler of Node works beside the program until then.
     for (const side of sides) await side.measure(row.secondsEach);
-    const rounds = isQuick ? roundsOfStart.quick : roundsOfStart.full;
+    const rounds = roundsOfStart[size];
     return await interleaved(sides, { rounds, seconds: row.secondsEach, say });
   } finally {
     for (const each of prepared.toReversed()) await each.stop();

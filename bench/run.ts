@@ -1,18 +1,21 @@
 import { constants, cpus } from 'node:os';
+import { join } from 'node:path';
 import { compare, compareHelp } from './compare.ts';
 import { keepAwake } from './harness/awake.ts';
+import { projectRoot } from './harness/builds.ts';
 import { measuredCore, otherCore } from './harness/cores.ts';
-import { databaseOf } from './harness/database.ts';
+import { copyDatabases, databaseOf } from './harness/database.ts';
 import { endPrograms, findProgram, leaveMeasuredCore, onStopSignal } from './harness/programs.ts';
 import { writePage, writeSummary } from './harness/results.ts';
 import type { Measured, Row } from './harness/row.ts';
 import { runRows } from './harness/run-rows.ts';
+import type { Size } from './harness/size.ts';
 import { targetNames } from './harness/targets.ts';
 import { notMeasured, type Verdict } from './harness/verdict.ts';
 import { overTcp, overTcpHelp } from './rows/over-tcp.ts';
 import { rows } from './rows/rows.ts';
 
-const help = `npm run bench -- [row ...] [--quick] [--embedded] [--help]
+const help = `npm run bench -- [row ...] [--quick] [--brief] [--embedded] [--help]
 npm run bench -- compare <ref> [row ...]  this build beside that of another commit (compare --help)
 npm run bench -- tcp                      as users run it: several programs, all cores (tcp --help)
 
@@ -23,6 +26,9 @@ marked with - too.
 ${rows.map(rowHelp).join('\n')}
 
   --quick     fewer and shorter rounds, three minutes in all: for a look, not for a claim
+  --brief     every row for a moment, without peers: whether the bench runs, a minute
+  --dist=<folder>    of rows start and embedded: a folder like dist, which is the default
+  --copies-of=<url>  each database is a copy of this one, on its server
   --embedded  leases, latency, propagation, ingest, keyed and witnessed on the embedded PostgreSQL; default:
               on Debian's, over TCP
 Needs two cores, taskset and setpriv, and for some rows wrk, haproxy, nginx, redis-server and PostgreSQL
@@ -34,6 +40,9 @@ function rowHelp({ name, describe, targets, onlyByName }: Row): string {
   const mark = onlyByName === undefined ? ' ' : { always: '*', quick: '-' }[onlyByName];
   return `${mark} ${name.padEnd(12)} ${describe}${targets.length === 0 ? '' : ` (${targets.join(', ')})`}`;
 }
+
+const valueAfter = (words: readonly string[], option: string): string | undefined =>
+  words.find((word) => word.startsWith(option))?.slice(option.length);
 
 const say = (line: string): void => {
   process.stderr.write(`${line}\n`);
@@ -47,8 +56,10 @@ async function main(): Promise<number> {
     process.stdout.write(isCompare ? compareHelp : isOverTcp ? overTcpHelp : help);
     return 0;
   }
-  const isQuick = words.includes('--quick');
-  const names = words.filter((word) => !['--quick', '--embedded'].includes(word));
+  const size: Size = words.includes('--brief') ? 'brief' : words.includes('--quick') ? 'quick' : 'full';
+  const copied = valueAfter(words, '--copies-of=');
+  const built = valueAfter(words, '--dist=') ?? join(projectRoot, 'dist');
+  const names = words.filter((word) => !/^--(quick$|brief$|embedded$|copies-of=|dist=)/.test(word));
   const unknown = names.filter((name) => rows.every((row) => row.name !== name));
   if (!isCompare && !isOverTcp && unknown.length > 0) {
     say(`There is no row named ${unknown.join(', ')}.\n\n${help}`);
@@ -61,6 +72,7 @@ async function main(): Promise<number> {
     return 1;
   }
   onStopSignal(stopBy);
+  if (copied !== undefined) copyDatabases(copied);
   const print = (text: string) => void process.stdout.write(text);
   if (isOverTcp) return overTcp(words.slice(1), { say, print });
   leaveMeasuredCore();
@@ -72,15 +84,16 @@ async function main(): Promise<number> {
       letSleep();
     }
   }
-  const isUsual = ({ onlyByName }: Row) => onlyByName === undefined || (onlyByName === 'quick' && !isQuick);
+  const isUsual = ({ onlyByName }: Row) =>
+    size === 'brief' || onlyByName === undefined || (onlyByName === 'quick' && size === 'full');
   const chosen = rows.filter((row) => (names.length === 0 ? isUsual(row) : names.includes(row.name)));
-  const write = (row: string, tables: readonly Measured[]) => print(`\n${writePage(row, tables, isQuick)}\n`);
+  const write = (row: string, tables: readonly Measured[]) => print(`\n${writePage(row, tables, size)}\n`);
   const { verdicts, failures } = await runRows(chosen, {
-    ...{ isQuick, database: databaseOf(words), say, write, endPrograms },
-    keepAwake: () => keepAwake([measuredCore, otherCore]),
+    ...{ size, database: databaseOf(words), built, say, write, endPrograms },
+    keepAwake: size === 'brief' ? () => () => undefined : () => keepAwake([measuredCore, otherCore]),
   });
   const unmeasured = names.length === 0 ? targetsWithoutRow(verdicts) : [];
-  process.stdout.write(`\n${writeSummary({ verdicts: [...verdicts, ...unmeasured], failures, isQuick })}\n`);
+  process.stdout.write(`\n${writeSummary({ verdicts: [...verdicts, ...unmeasured], failures, size })}\n`);
   return failures.length === 0 ? 0 : 1;
 }
 

@@ -28,12 +28,14 @@ import type { Telemetry } from '../shared/telemetry/telemetry.ts';
 import { ensureFirstAccount, ensureSidecarKey } from './accounts/ensure-first-account.ts';
 import { decisionSlots } from './admission/decision-slots.ts';
 import { build } from './app.ts';
+import { dueApprovals } from './approvals/approval-store.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import { recordFormOf } from './attestations/record-form.ts';
 import { connectionShares } from './base/connection-shares.ts';
 import type { Database } from './base/database.ts';
 import { startChannelMessages } from './channels/deliver-messages.ts';
 import { type Mailer, smtpMailer } from './channels/mailer.ts';
+import { waitingMessages } from './channels/message-queue.ts';
 import { readConsole } from './console/served-file.ts';
 import { CheckQueue } from './decisions/check-queue.ts';
 import { decisionsLimits } from './decisions/limits.ts';
@@ -44,7 +46,7 @@ import { discoveryShare } from './discovery/deps.ts';
 import { publishHintsOf } from './events/note-hints.ts';
 import { hintPublisher } from './events/publish-hints.ts';
 import { startKeepingPolicies } from './gates/keep-policies.ts';
-import { followHistory } from './history/history.ts';
+import { followHistory, historyPart } from './history/history.ts';
 import { followForeignKeys } from './issuers/follow-keys.ts';
 import { keepLog } from './log/keep-log.ts';
 import { readWitnessPolicy } from './log/read-witness-policy.ts';
@@ -54,6 +56,8 @@ import { leaveReplicas, takeMasterKeys } from './master-key/take-master-keys.ts'
 import { type IdentityProvider, identityProvider } from './oidc/identity-provider.ts';
 import { startApplyingOutcomes } from './outcomes/apply-reported.ts';
 import { startHoldSweep } from './outcomes/expire-holds.ts';
+import { dueHolds } from './outcomes/outcome-store.ts';
+import { dueReported } from './outcomes/reported-store.ts';
 import { canonicalizeEmails } from './people/canonical-emails.ts';
 import { type FirstOwnerLink, keepFirstOwnerLink } from './people/invite-first-owner.ts';
 import { loginAttempts } from './people/login-attempts.ts';
@@ -69,18 +73,20 @@ import { addressOf, connect } from './storage/connect.ts';
 import { keepRefusals, Refusals, refusalTeller, tellConnectionRoom } from './storage/connection-room.ts';
 import { convertInBackground } from './storage/convert-in-background.ts';
 import { databaseFailure } from './storage/database-away.ts';
-import { followDatabaseClock, readDatabaseClock } from './storage/database-clock.ts';
+import { clockPart, readDatabaseClock } from './storage/database-clock.ts';
 import { startEmbeddedPostgres } from './storage/embedded.ts';
 import { storageLimits } from './storage/limits.ts';
 import { migrate, type OnStep, type OnWait } from './storage/migrate.ts';
+import { type PulsePart, startPulse, wakingPart } from './storage/pulse.ts';
 import { followReplica, Replica } from './storage/replica.ts';
 import { followChanges, readAtReplicaOf, replicaOf } from './storage/replica-reads.ts';
 import { passesThroughPooler } from './storage/session-settings.ts';
 import { startRefusal } from './storage/start-refusals.ts';
 import { traceTransactions } from './storage/transaction-spans.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
-import { startHeartbeat } from './sync/heartbeat.ts';
+import { heartbeats, keepSidecars } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
+import { waitingDeliveries } from './webhooks/delivery-queue.ts';
 import { regressionEmitter } from './webhooks/emit-regression.ts';
 import { guardedFetch, TargetRefused } from './webhooks/guarded-fetch.ts';
 
@@ -91,6 +97,8 @@ export interface ControlPlaneExtras {
   readonly logger: Logger;
   /** Ends the start early, for example in the middle of waiting for the database. */
   readonly signal: AbortSignal;
+  /** Called with each part of the start that takes a while, when it begins. */
+  readonly onPhase?: (what: string) => void;
 }
 
 export interface RunningControlPlane {
@@ -109,7 +117,7 @@ export interface RunningControlPlane {
   readonly relocation: string | null;
   /** The key with which a sidecar in the same process connects. */
   sidecarKey(): Promise<string>;
-  /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
+  /** From now on it is not ready and closes each connection after its answer; it goes on serving. */
   startDraining(): void;
   /**
    * Takes no new requests, lets those in flight end (at most `limits.drainMsMax`), and stops all that was
@@ -149,7 +157,7 @@ async function startAll(
   extras: ControlPlaneExtras,
   started: Teardown,
 ): Promise<RunningControlPlane> {
-  const { logger } = extras;
+  const { logger, onPhase } = extras;
   const dataDir = resolve(settings.DATA_DIR);
 
   const lock = await lockDataDir(dataDir, 'control-plane');
@@ -159,10 +167,11 @@ async function startAll(
   const telemetry = await startTelemetry(settings, {
     ...{ serviceName: 'agent-trust-control-plane', random, logger },
   });
-  // Stopped behind all that still makes spans.
+  // Stopped after all that still makes spans.
   if (telemetry !== null) started.add('telemetry', () => telemetry.close());
 
   const { sql, relocation } = await openDatabase(settings, dataDir, extras, started);
+  onPhase?.('starting the control plane');
   const tracer = telemetry?.tracer ?? null;
   if (tracer !== null) traceTransactions(sql, tracer);
   // All replicas go by one clock: PostgreSQL's names windows and dates whatever is signed.
@@ -185,7 +194,9 @@ async function startAll(
   const { adminKeyFile } = await ensureFirstAccount(deps, { dataDir, adminApiKey: settings.ADMIN_API_KEY });
   await canonicalizeEmails(deps);
   const firstOwnerLink = await keepFirstOwnerLink(deps, dataDir);
-  startLoops({ ...deps, clock }, started);
+  startLoops(deps, started);
+  const pulse = startPulse(deps, pulseParts({ ...deps, clock }));
+  started.add('pulse', () => pulse.stop());
   if (settings.BACKGROUND_CONVERSIONS) {
     const policies = startKeepingPolicies(deps);
     started.add('policies of gates', () => policies.stop());
@@ -293,14 +304,25 @@ async function makeDeps(
   };
 }
 
+/** What is asked of the database once a second. */
+const pulseParts = (deps: Deps & Pick<Base, 'clock'>): readonly PulsePart<never>[] => [
+  clockPart(deps),
+  historyPart(deps.sql),
+  heartbeats(deps),
+  wakingPart('deliveries', deps.sql, waitingDeliveries),
+  wakingPart('messages', deps.sql, waitingMessages),
+  wakingPart('approvals', deps.sql, dueApprovals),
+  wakingPart('holds', deps.sql, dueHolds),
+  wakingPart('outcomes', deps.sql, dueReported),
+];
+
 /** What runs beside the requests. */
-function startLoops(deps: Deps & Pick<Base, 'clock'>, started: Teardown): void {
+function startLoops(deps: Deps, started: Teardown): void {
   const loops = {
-    'clock of the database': followDatabaseClock,
     'signing keys': followSigningKeys,
     'keys of other issuers': followForeignKeys,
     history: followHistory,
-    heartbeat: startHeartbeat,
+    sidecars: keepSidecars,
     'webhook deliveries': startDeliveries,
     'messages of channels': startChannelMessages,
     approvals: startApprovalSweep,
@@ -358,10 +380,11 @@ function identityProviderOf(
 async function openDatabase(
   settings: SettingValues,
   dataDir: string,
-  { logger, signal }: ControlPlaneExtras,
+  { logger, signal, onPhase }: ControlPlaneExtras,
   started: Teardown,
 ): Promise<{ readonly sql: Database; readonly relocation: string | null }> {
   const { DATABASE_URL, DATABASE_CONNECTIONS: connectionsMax } = settings;
+  onPhase?.(DATABASE_URL === null ? 'starting the embedded PostgreSQL' : 'connecting to PostgreSQL');
   const embedded = DATABASE_URL === null ? await startEmbeddedPostgres({ dataDir, logger }) : null;
   if (embedded?.relocation) logger.warn({}, embedded.relocation);
   if (embedded !== null) started.add('embedded PostgreSQL', () => embedded.stop());
@@ -374,6 +397,7 @@ async function openDatabase(
   await tellConnectionRoom(sql, { connections: connectionsMax, logger });
   if (settings.DATABASE_READ_URL !== null)
     openReplica(sql, settings.DATABASE_READ_URL, { settings, logger, started });
+  onPhase?.('bringing the tables up to date');
   /** What was begun here last; null as long as another replica is at everything. */
   let at: { readonly file: string; readonly step: number } | null = null;
   let isAgain = false;

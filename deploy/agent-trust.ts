@@ -1,12 +1,14 @@
 #!/usr/bin/env node
 import { resolve } from 'node:path';
 import { Argument, Command } from 'commander';
-import { addAdminCommands } from '../control-plane/cli/admin.ts';
-import { apiAccessOf, apiKeyHelp, commandSettings } from '../control-plane/cli/api-access.ts';
-import { CommandError } from '../control-plane/cli/call-api.ts';
-import { type CheckedProgram, checkedPrograms } from '../control-plane/cli/healthcheck.ts';
-import { addWitnessCommand } from '../control-plane/cli/witness.ts';
+import { addAdminCommands } from '../cli/admin/admin.ts';
+import { type CheckedProgram, checkedPrograms } from '../cli/admin/healthcheck.ts';
+import { apiAccessOf, apiKeyHelp, commandSettings } from '../cli/base/api-access.ts';
+import { CommandError } from '../cli/base/call-api.ts';
+import type { CommandHost } from '../cli/base/host.ts';
+import { addWitnessCommand } from '../cli/witness/command.ts';
 import { addGuardMcpCommand } from '../mcp-proxy/command.ts';
+import { visible } from '../shared/model/plain-text.ts';
 import { describeSettings, settingSourcesHelp } from '../shared/runtime/describe-settings.ts';
 import { exitCode, exitCodesHelp } from '../shared/runtime/exit-codes.ts';
 import { type Logger, standardErrorLogger } from '../shared/runtime/logger.ts';
@@ -64,7 +66,9 @@ async function run<Settings extends SettingValues>(
  */
 function asStartError(error: unknown, dataDir: string): unknown {
   if (!(error instanceof Error && 'path' in error && typeof error.path === 'string')) return error;
-  if (!error.path.startsWith(`${dataDir}/`)) return error;
+  // Also where DATA_DIR, or a folder above it, cannot be made.
+  const [path, folder] = [`${error.path}/`, `${dataDir}/`];
+  if (!path.startsWith(folder) && !folder.startsWith(path)) return error;
   return new StartError(
     `DATA_DIR ${dataDir} cannot be used: ${error.message}. This user must be able to read and write all of it; fix that, or set DATA_DIR to another folder.`,
     { cause: error },
@@ -134,7 +138,7 @@ function commands(setExitCode: (code: number) => void): Command {
     )
     .addHelpText('after', settingsHelp(['command']))
     .action(async (name: CheckedProgram | undefined) => {
-      const { healthcheckCommand } = await import('../control-plane/cli/healthcheck.ts');
+      const { healthcheckCommand } = await import('../cli/admin/healthcheck.ts');
       const settings = commandSettings(env);
       setExitCode(await healthcheckCommand({ program: name ?? null, settings, output: process.stdout }));
     });
@@ -149,7 +153,7 @@ function commands(setExitCode: (code: number) => void): Command {
     .option('--profile <name>', 'a service of `agent-trust login`; default: see below')
     .addHelpText('after', () => `${apiKeyHelp}${settingsHelp(['command'])()}`)
     .action(async ({ apply, keepOlderGates, profile }: RecoverOptions) => {
-      const { recoverCommand } = await import('../control-plane/cli/recover.ts');
+      const { recoverCommand } = await import('../cli/admin/recover.ts');
       const access = await apiAccessOf(env, { profile: profile ?? null });
       const asked = { access, isApplied: apply, keepsOlderGates: keepOlderGates };
       setExitCode(await recoverCommand({ ...asked, output: process.stdout }));
@@ -157,7 +161,9 @@ function commands(setExitCode: (code: number) => void): Command {
 
   const help = () => `${apiKeyHelp}${settingsHelp(['command'])()}`;
   const { stdin, stdout: output, stderr: errors } = process;
-  addAdminCommands(program, { env, stdin, output, errors, setExitCode, stopSignal, help });
+  const askDatabase: CommandHost['askDatabase'] = async (url, answerMsMax) =>
+    (await import('./ask-database.ts')).askDatabase(url, answerMsMax);
+  addAdminCommands(program, { env, stdin, output, errors, setExitCode, stopSignal, askDatabase, help });
   addWitnessCommand(program, {
     run: async (start) => {
       const { LOG_LEVEL, DRAIN_GRACE_MS } = parseSettings(['command', 'mcp-proxy'], env);
@@ -212,7 +218,7 @@ function explain(error: unknown): number {
     return exitCode.usage;
   }
   if (error instanceof StartError) {
-    process.stderr.write(`agent-trust: ${error.message}\n`);
+    process.stderr.write(`agent-trust: ${visible(error.message)}\n`);
     return exitCode.failure;
   }
   if (!(error instanceof CommandError)) throw error;

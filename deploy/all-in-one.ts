@@ -9,6 +9,7 @@ import { teardown } from '../shared/runtime/teardown.ts';
 import { tellWhenSlow } from '../shared/runtime/tell-when-slow.ts';
 import { type RunningSidecar, startSidecar } from '../sidecar/main.ts';
 import { describeFirstOwner } from './first-owner.ts';
+import { printPhase } from './print-phase.ts';
 import type { Running } from './run-until-signal.ts';
 
 /**
@@ -22,6 +23,7 @@ export async function startAllInOne(
   extras: { readonly logger: Logger; readonly signal: AbortSignal },
 ): Promise<Running> {
   const { logger } = extras;
+  const onPhase = printPhase(process.stdout);
   // The control plane tells the addresses of gates before the sidecar listens.
   const sidecarPort = await concretePort({ host: given.SIDECAR_HOST, port: given.SIDECAR_PORT });
   const settings = { ...given, SIDECAR_PORT: sidecarPort };
@@ -29,10 +31,12 @@ export async function startAllInOne(
   try {
     const controlPlane = await startControlPlane(settings, {
       ...extras,
+      onPhase,
       logger: logger.child({ program: 'control-plane' }),
     });
     started.add('control plane', () => controlPlane.close());
     extras.signal.throwIfAborted();
+    onPhase('starting the sidecar');
     const sidecarSettings = {
       ...settings,
       CONTROL_PLANE_URL: controlPlane.origin,
@@ -91,12 +95,10 @@ agent-trust is ready.
   data           ${resolve(settings.DATA_DIR)}
   admin key      ${key.description}
 ${firstOwnerLink === null ? '' : `  first owner    ${describeFirstOwner(firstOwnerLink, process.stdout)}\n`}${relocation === null ? '' : `\n  ${relocation}\n`}
-To paste into a shell:
+To paste into a shell, for your gates, and for a passport, a gate and a first decision:
 
-# your gates, none yet at the first start
 curl -sS ${controlPlane.origin}/v1/gates -H "Authorization: Bearer ${key.words}"
 
-# a first decision: a passport, a gate, and what the sidecar says
 ${firstDecision({ controlPlane: controlPlane.origin, sidecar, key: key.words })}
 
 Ctrl-C stops everything; the next start finds its data again.

@@ -1,10 +1,7 @@
-import { CommandError } from '../control-plane/cli/call-api.ts';
+import { CommandError } from '../cli/base/call-api.ts';
 
 /** What went wrong, in words for the person at the terminal. */
 export class DemoError extends CommandError {}
-
-/** The service is too busy, or on its way up or down: the same call may succeed later. */
-export class BusyError extends DemoError {}
 
 /** The running service that a demonstration calls. */
 export interface Stage {
@@ -39,36 +36,25 @@ export async function checkThatItRuns(stage: Stage): Promise<void> {
   }
 }
 
-export async function issuePassport(
-  stage: Stage,
-  name: string,
-  permissions: string[],
-  more: object = {},
-): Promise<Agent> {
+export async function issuePassport(stage: Stage, name: string, permissions: string[]): Promise<Agent> {
   const answer = await api(stage, 'POST', '/passports', {
     // A fresh agent_id each time, so that the story can be played again.
     agent_id: `${name}-${Date.now().toString(36)}`,
     agent_name: name,
     permissions,
     expires_in_days: 1,
-    ...more,
   });
   print(`${name} has passport ${answer.body['passport_id']} with ${permissions.join(', ')}.`);
   return { name, passportId: String(answer.body['passport_id']), token: String(answer.body['jwt']) };
 }
 
-/** Calls the control plane as an administrator. Throws as `refuseErrors` does. */
+/** Calls the control plane as an administrator. Throws DemoError where the answer is an error. */
 export async function api(stage: Stage, method: string, path: string, body?: object): Promise<Answer> {
   const answer = await call(`${stage.url}/v1${path}`, method, stage.adminKey, body);
-  refuseErrors(answer, `${method} ${path}`);
+  const { status, body: said } = answer;
+  if (status >= 400)
+    throw new DemoError(`${method} ${path} answered ${status}: ${JSON.stringify(said['error'])}`);
   return answer;
-}
-
-/** Throws BusyError for 429 and 5xx, and DemoError for every other answer that is an error. */
-export function refuseErrors({ status, body }: Answer, asked: string): void {
-  if (status < 400) return;
-  const message = `${asked} answered ${status}: ${JSON.stringify(body['error'])}`;
-  throw status === 429 || status >= 500 ? new BusyError(message) : new DemoError(message);
 }
 
 /** Far longer than any answer takes, so that a service that has stopped answering ends the wait. */

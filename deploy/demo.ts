@@ -1,22 +1,20 @@
 /**
  * `npm run demo`: a story played against the running service. A small orders API asks the sidecar before it
  * serves an agent; two agents order, are permitted and blocked; one is revoked in the middle of its work;
- * then an auditor, who trusts nobody here, checks the record offline. With `--live`, agents trade until
- * Ctrl-C.
+ * then an auditor, who trusts nobody here, checks the record offline.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
-import { apiAccessOf, apiKeyHelp, commandSettings } from '../control-plane/cli/api-access.ts';
-import { CommandError } from '../control-plane/cli/call-api.ts';
-import { verifyAttestationsCommand } from '../control-plane/cli/verify-attestations.ts';
+import { Command } from 'commander';
+import { apiAccessOf, apiKeyHelp, commandSettings } from '../cli/base/api-access.ts';
+import { CommandError } from '../cli/base/call-api.ts';
+import { verifyAttestationsCommand } from '../cli/verify/verify-attestations.ts';
 import { describeSettings, settingSourcesHelp } from '../shared/runtime/describe-settings.ts';
 import { exitCode } from '../shared/runtime/exit-codes.ts';
 import { originOf, SettingsError } from '../shared/runtime/settings.ts';
-import { liveRate, trade } from './demo-live.ts';
 import {
   type Agent,
   type Answer,
@@ -34,8 +32,6 @@ interface Options {
   readonly url?: string;
   readonly sidecar?: string;
   readonly keyFile?: string;
-  readonly live?: true;
-  readonly rate: number;
 }
 
 async function stageOf(options: Options): Promise<Stage> {
@@ -260,22 +256,9 @@ function explain(error: unknown): number {
   return error instanceof CommandError ? error.exitCode : exitCode.failure;
 }
 
-function rateOf(text: string): number {
-  const rate = Number(text);
-  if (rate >= liveRate.least && rate <= liveRate.most) return rate;
-  throw new InvalidArgumentError(`It is a number from ${liveRate.least} to ${liveRate.most}.`);
-}
-
 const program = new Command('npm run demo --')
   .description(
     'Runs a demonstration against a running agent-trust service and prints each step. Start the service first: npm start',
-  )
-  .option('--live', 'agents trade until Ctrl-C, to watch in the console')
-  .option(
-    '--rate <number>',
-    `requests a second with --live, ${liveRate.least} to ${liveRate.most}`,
-    rateOf,
-    liveRate.usual,
   )
   .option('--url <origin>', 'the control plane; default: from the settings')
   .option('--sidecar <origin>', 'the sidecar; default: from the settings')
@@ -289,10 +272,7 @@ const program = new Command('npm run demo --')
   .action(async (options: Options) => {
     const stage = await stageOf(options);
     await checkThatItRuns(stage);
-    if (options.live !== true) return play(stage);
-    const ending = new AbortController();
-    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => ending.abort());
-    await trade(stage, { perSecond: options.rate, signal: ending.signal });
+    await play(stage);
   });
 await program.parseAsync().catch((error: unknown) => {
   process.exitCode = explain(error);

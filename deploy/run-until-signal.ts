@@ -7,7 +7,7 @@ import { StartError } from '../shared/runtime/start-error.ts';
 
 /** Something that runs until it is closed. */
 export interface Running {
-  /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
+  /** From now on it is not ready and closes each connection after its answer; it goes on serving. */
   startDraining(): void;
   close(): Promise<void>;
 }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import { parsePointer } from './display.ts';
+import { foldCase } from './find-ambiguity.ts';
 import { proxyLimits } from './limits.ts';
-import { foldCase } from './read-messages.ts';
 
 /** The price of a tool call: an amount in USD, or the place of the amount in its arguments. */
 type Price = { readonly usd: number } | { readonly path: readonly string[] };

@@ -21,8 +21,8 @@ export type Searched =
 export function searchAnswer(value: JsonObject, controls: PiiControls | null | 'unknown'): Searched {
   if (controls === null) return { kind: 'pass' };
   const { mode, types } = controls === 'unknown' ? { mode: 'block', types: piiTypes } : controls;
-  const binaries: string[] = [];
-  const text = withoutBinaries(value, binaries) as JsonObject;
+  const text = structuredClone(value);
+  const media = mediaIn(text).map((path) => ({ path, base64: exchange(text, path, '') }));
   const scan = scanPii(text, types, bounds);
   const { findings, isComplete } = scan;
   if (mode === 'log_only') {
@@ -49,7 +49,8 @@ export function searchAnswer(value: JsonObject, controls: PiiControls | null | '
   if (rest.findings.length > 0 || !rest.isComplete) {
     return { kind: 'refused', findings, reason: 'it holds more personal data than can be replaced' };
   }
-  return { kind: 'redacted', value: withBinaries(request, binaries) as JsonObject, findings };
+  for (const { path, base64 } of media) if (base64 !== null) exchange(request, path, base64);
+  return { kind: 'redacted', value: request, findings };
 }
 
 const unknownControls =
@@ -57,31 +58,50 @@ const unknownControls =
 
 const bounds = { charsMax: proxyLimits.answerScanCharsMax, depthMax: proxyLimits.jsonDepthMax };
 
-const placeholder = 'agent-trust-binary-';
+type Path = readonly (string | number)[];
 
-/** Members that the protocol fills with base64: `data` of images and sounds, `blob` of resources. */
-function withoutBinaries(value: unknown, binaries: string[]): unknown {
-  if (Array.isArray(value)) return value.map((each) => withoutBinaries(each, binaries));
-  if (!isJsonObject(value)) return value;
-  const isMedia = value['type'] === 'image' || value['type'] === 'audio';
-  return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => {
-      const isBinary = typeof member === 'string' && (name === 'blob' || (isMedia && name === 'data'));
-      if (!isBinary || !/^[\w+/=-]*$/.test(member)) return [name, withoutBinaries(member, binaries)];
-      binaries.push(member);
-      return [name, `${placeholder}${binaries.length - 1}`];
-    }),
-  );
+/**
+ * Where the protocol has base64: `data` of images and sounds among the contents, `blob` of resources. These
+ * members anywhere else are texts.
+ */
+function mediaIn(value: JsonObject, at: Path = []): readonly Path[] {
+  const messages = itemsOf(value['messages'], [...at, 'messages']);
+  const blocks = [
+    ...itemsOf(value['content'], [...at, 'content']),
+    ...messages.flatMap(([message, place]) => itemsOf(message['content'], [...place, 'content'])),
+  ];
+  const resources = itemsOf(value['contents'], [...at, 'contents']).map(([, place]) => [...place, 'blob']);
+  return [...resources, ...blocks.flatMap(([block, place]) => mediaOf(block, place))];
 }
 
-function withBinaries(value: unknown, binaries: readonly string[]): unknown {
-  if (typeof value === 'string') {
-    const at = value.startsWith(placeholder) ? Number(value.slice(placeholder.length)) : -1;
-    return binaries[at] ?? value;
+function mediaOf(block: JsonObject, at: Path): readonly Path[] {
+  switch (block['type']) {
+    case 'image':
+    case 'audio':
+      return [[...at, 'data']];
+    case 'resource':
+      return [[...at, 'resource', 'blob']];
+    case 'tool_result':
+      return mediaIn(block, at);
+    default:
+      return [];
   }
-  if (Array.isArray(value)) return value.map((each) => withBinaries(each, binaries));
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([name, each]) => [name, withBinaries(each, binaries)]),
+}
+
+/** The objects of a list, or the one in its place. */
+const itemsOf = (value: unknown, at: Path): readonly (readonly [JsonObject, Path])[] =>
+  (Array.isArray(value) ? value : [value]).flatMap((item: unknown, index): [JsonObject, Path][] =>
+    isJsonObject(item) ? [[item, Array.isArray(value) ? [...at, index] : at]] : [],
   );
+
+/** Puts a text there, and answers the one that was there. Null: there is no base64, and nothing changes. */
+function exchange(root: JsonObject, path: Path, text: string): string | null {
+  const [name = '', ...above] = path.toReversed();
+  let holder: unknown = root;
+  for (const step of above.reverse()) holder = (holder as Record<string | number, unknown> | null)?.[step];
+  if (!isJsonObject(holder)) return null;
+  const { [name]: before } = holder;
+  if (typeof before !== 'string' || !/^[\w+/=-]*$/.test(before)) return null;
+  (holder as Record<string, unknown>)[name] = text;
+  return before;
 }

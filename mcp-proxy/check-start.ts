@@ -1,75 +1,60 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AgentTrustError } from '../clients/node/src/errors.ts';
-import type { Sidecar } from '../clients/node/src/sidecar.ts';
 import { isJsonObject } from '../shared/crypto/json-object.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { proxyLimits } from './limits.ts';
+import type { Standings } from './standings.ts';
+import type { Refused, ToolPins } from './tool-pins.ts';
 import { Upstream, UpstreamError } from './upstream.ts';
 
 /**
- * Sends the sidecar an empty batch, and a request without a passport to the gate's address. The kinds of the
- * two refusals show whether it accepts the key and knows the gate; nothing is decided or recorded. Throws
- * StartError if no call could ever be decided. Without an answer the proxy starts, and refuses calls until
- * the sidecar is there.
+ * Asks the sidecar about a passport that is none, which shows whether it accepts the key and knows the gate;
+ * and reads the pins of the gate from the control plane. Throws StartError if no call could ever be decided.
+ * Without an answer the proxy starts, and refuses calls until the sidecar is there.
  */
 export async function checkGate(options: {
-  readonly sidecar: Sidecar;
+  readonly standings: Standings;
+  readonly pins: ToolPins;
   readonly sidecarUrl: string;
-  readonly apiKey: string;
+  readonly controlPlaneUrl: string;
   readonly gate: string;
   readonly logger: Logger;
 }): Promise<void> {
-  const { sidecar, sidecarUrl, gate, logger } = options;
-  try {
-    await sidecar.checkBatch(gate, []);
+  const { standings, pins, gate, sidecarUrl, controlPlaneUrl, logger } = options;
+  const standing = await standings.ask('');
+  const isAway = standing.kind === 'unknown' && isPassing(standing.status);
+  refuse(standing.kind === 'unknown' && !isAway ? faultAtSidecar(standing, sidecarUrl) : null, gate);
+  const unread = await pins.readAtStart();
+  refuse(unread === null ? null : faultOf(unread, controlPlaneUrl), gate);
+  if (isAway)
     logger.warn({ sidecar: sidecarUrl }, 'the sidecar does not answer: key and gate are not checked yet');
-  } catch (error) {
-    const fault = faultOf(error as AgentTrustError, options);
-    if (fault !== null) throw new StartError(fault, { cause: error });
-    if (await isUnknownGate(options)) {
-      throw new StartError(
-        `there is no gate ${gate} for this API key. --gate takes one of its account and mode.`,
-      );
-    }
-  }
+  if (unread !== null) logger.warn(unread, 'pins cannot be read: calls are refused where they are enforced');
 }
 
-/** False also where nothing is said about it: a control plane in place of a sidecar has no such address. */
-async function isUnknownGate({
-  sidecarUrl,
-  apiKey,
-  gate,
-}: {
-  readonly sidecarUrl: string;
-  readonly apiKey: string;
-  readonly gate: string;
-}): Promise<boolean> {
-  try {
-    const answer = await fetch(`${sidecarUrl}/${gate}`, {
-      headers: { 'x-agent-trust-key': apiKey },
-      redirect: 'manual',
-      signal: AbortSignal.timeout(proxyLimits.decisionMsMax),
-    });
-    await answer.body?.cancel();
-    return answer.headers.get('x-gate-reason') === 'gate_not_found';
-  } catch {
-    // It has just answered: the first call will show the fault.
-    return false;
-  }
+function refuse(fault: string | null, gate: string): void {
+  if (fault === null) return;
+  throw new StartError(
+    fault === 'gate_not_found'
+      ? `there is no gate ${gate} for this API key. --gate takes one of its account and mode.`
+      : fault,
+  );
 }
 
-function faultOf(
-  { code, http_status: status, message }: AgentTrustError,
-  { sidecarUrl }: { readonly sidecarUrl: string },
-): string | null {
-  // No checks are none: what comes before that is right.
-  if (status === 400) return null;
-  if (status === 401)
-    return `the sidecar ${sidecarUrl} refuses the API key. Set AGENT_TRUST_API_KEY to a valid one.`;
-  if (code === 'insufficient_scope')
-    return 'the API key lacks the scope enforcement:check. Make one that has it.';
-  return `the sidecar ${sidecarUrl} refuses to decide: ${message}`;
+const isPassing = (status: number | null): boolean => status === null || status === 429 || status >= 500;
+
+function faultAtSidecar(refused: Refused, url: string): string {
+  if (refused.code === 'route_not_found')
+    return `${url} does not say whether passports stand: --sidecar takes a sidecar of this version.`;
+  return faultOf(refused, url) ?? `${url} refuses to decide: ${refused.detail}`;
+}
+
+/** Null: calls may be decided all the same. */
+function faultOf({ status, code }: Refused, url: string): string | null {
+  if (code === 'gate_not_found') return code;
+  if (status === 401) return `${url} refuses the API key. Set AGENT_TRUST_API_KEY to a valid one.`;
+  return code === 'insufficient_scope'
+    ? 'the API key lacks the scope enforcement:check. Make one that has it.'
+    : null;
 }
 
 /**

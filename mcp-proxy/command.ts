@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { limits } from '../shared/model/limits.ts';
 import { isPlainText } from '../shared/model/plain-text.ts';
-import { parseWebUrl } from '../shared/wire/domain.ts';
+import { parseWebUrl } from '../shared/wire/api/domain.ts';
 import { type Pointer, parsePointer } from './display.ts';
 import type { GuardMcpHost, GuardMcpOptions } from './guard-mcp.ts';
 import { proxyLimits } from './limits.ts';
@@ -62,8 +62,8 @@ export function addGuardMcpCommand(program: Command, host: GuardMcpHost): void {
     )
     .option('--passport-file <file>', 'of a program: the passport, read again when the file changes')
     .option('--timeout <seconds>', 'until the MCP server begins to answer over HTTP', seconds, 300)
-    .option('--sidecar <origin>', 'the sidecar; default: from the settings')
-    .option('--control-plane <origin>', 'the control plane, without /v1; default: from the settings')
+    .option('--sidecar <origin>', 'the sidecar; default: from the settings', origin)
+    .option('--control-plane <origin>', 'the control plane, without /v1; default: from the settings', origin)
     .option(
       '--show-all-tools',
       'lists show tools whatever the passport permits; calls are decided all the same',
@@ -138,6 +138,12 @@ function httpUrl(text: string): URL {
   const url = parseWebUrl(text);
   if (url?.hash === '') return url;
   throw new InvalidArgumentError('It is an address such as http://127.0.0.1:3000/mcp, without a user.');
+}
+
+function origin(text: string): string {
+  const url = parseWebUrl(text);
+  if (url !== null && url.pathname === '/' && url.search === '' && url.hash === '') return url.origin;
+  throw new InvalidArgumentError('It is an origin such as http://127.0.0.1:8090.');
 }
 
 /** As they are written: issuers are compared by their texts. */

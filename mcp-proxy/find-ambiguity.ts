@@ -48,3 +48,6 @@ function faultOf(value: unknown, depth: number): string | null {
   }
   return null;
 }
+
+/** As Unicode folds single letters: `ſ` is an `s`, the Kelvin sign a `k`. */
+export const foldCase = (text: string): string => text.toUpperCase().toLowerCase();

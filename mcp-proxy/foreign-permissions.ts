@@ -34,7 +34,7 @@ export function foreignPermissions(issuers: Issuers, clock: Pick<Clock, 'now' | 
   let asking = 0;
   return async (token) => {
     const open = openForeignToken(token);
-    if (open === null) return refused('passport_malformed');
+    if (typeof open === 'string') return refused('passport_malformed');
     const { exp } = open.payload;
     if (typeof exp === 'number' && clock.now() >= exp * secondMs) return refused('passport_expired');
     const name = sha256Hex(token);

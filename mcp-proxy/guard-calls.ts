@@ -32,7 +32,7 @@ export type Shown = (name: string) => string | undefined;
 export interface CallGuardOptions extends GuardSetup {
   readonly gate: string;
   readonly amounts: Amounts;
-  /** What calls of tools come to, where that is known behind their answers. */
+  /** What calls of tools come to, where that is known after their answers. */
   readonly settlements: Settlements;
   /** Arguments that approvers do not see. */
   readonly hidden: readonly Pointer[];
@@ -94,13 +94,19 @@ const metaOf = (params: unknown): JsonObject => {
   return isJsonObject(meta) ? meta : {};
 };
 
-/** The same message without the passport, which is a bearer credential; the message itself if it has none. */
-export function withoutPassport(message: JsonObject): JsonObject {
-  const { params } = message;
-  const { [passportMeta]: passport, ...others } = metaOf(params);
-  if (passport === undefined) return message;
-  return { ...message, params: { ...(params as JsonObject), _meta: others } };
+/**
+ * The same message without the passport, which is a bearer credential: no member has its name, wherever it
+ * is, and no text holds this token. The message itself if it had none.
+ */
+export function withoutPassport(message: JsonObject, token: string): JsonObject {
+  const named = JSON.stringify(message, (name, value) => (name === passportMeta ? undefined : value));
+  const bare = textWithoutToken(named, token);
+  return bare === JSON.stringify(message) ? message : JSON.parse(bare);
 }
+
+/** Nothing else is like a token of three parts in base64url. */
+export const textWithoutToken = (text: string, token: string): string =>
+  /^[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}$/.test(token) ? text.replaceAll(token, '') : text;
 
 /**
  * Decides calls of tools. Remembers suspended calls with their approvals, so that a client without support
@@ -207,6 +213,7 @@ async function verdictOn(
   if (question === null) return unusableName;
   const { path, ...demands } = question;
   const settle = settlementOf(options, asked);
+  if (settle !== undefined && (asked.params['task'] ?? null) !== null) return unsettledTask;
   const idempotencyKey = metaOf(asked.params)[idempotencyMeta];
   return decide(
     options,
@@ -237,10 +244,20 @@ const isEmpty = (members: JsonObject): boolean => Object.keys(members).length ==
 
 const refuse = (status: number, body: JsonObject): Refusal => ({ kind: 'refuse', status, headers: {}, body });
 
+/** A reason of the proxy alone. */
+export const taskNotSettled = 'task_not_settled';
+
 const unusableName = refuse(403, {
   decision: 'BLOCK',
   reason: 'tool_name_unusable',
   detail: 'No permission can be called as this tool, so that it can be granted to nobody.',
+  retry: { retryable: false, after_ms: null },
+});
+/** Its answer only says that one comes later, which settles nothing. */
+const unsettledTask = refuse(403, {
+  decision: 'BLOCK',
+  reason: taskNotSettled,
+  detail: 'What this tool comes to is settled by its answer, so that it cannot be called as a task.',
   retry: { retryable: false, after_ms: null },
 });
 const internalError = refuse(500, {
@@ -285,6 +302,15 @@ const errorOf = (verdict: Refusal): JsonObject => ({
   data: { [decisionMeta]: verdict.body },
 });
 
+/** Of a request without a passport that stands (401), or of which that is not known now (503). */
+export const passportError = (status: 401 | 503, reason: string, detail: string): JsonObject =>
+  errorOf({
+    kind: 'refuse',
+    status,
+    headers: status === 503 ? { 'retry-after': '1' } : {},
+    body: { decision: status === 503 ? 'UNAVAILABLE' : 'BLOCK', reason, detail },
+  });
+
 interface Words {
   readonly what: string;
   readonly again: string;
@@ -293,11 +319,11 @@ const ofCall: Words = { what: 'call', again: 'call the tool again' };
 const ofRequest: Words = { what: 'request', again: 'send it again' };
 
 function sentencesOf(verdict: Refusal, words: Words): string {
-  const { decision, detail, approval_url, expires_at, attestation_id } = verdict.body;
+  const { decision, detail, approval_id, approval_url, expires_at, attestation_id } = verdict.body;
   if (decision === 'SUSPEND') {
     return (
       `agent-trust has suspended this ${words.what}: a person has to approve it first. ` +
-      `Ask for that at ${approval_url} before ${expires_at}. ` +
+      `Ask for that at ${approval_url ?? `approval ${approval_id}`} before ${expires_at}. ` +
       `After it is approved, ${words.again} with the very same arguments.`
     );
   }

@@ -5,6 +5,7 @@
  * `read-messages.ts` and `find-ambiguity.ts` read what a client sends as every reader reads it, or not at
  * all; `guarded-methods.ts` has the methods that are decided, `request-guard.ts` and `guard-calls.ts` go from
  * a request to its decision, `settlements.ts` and `held-calls.ts` from an answer to what the call came to.
+ * `open-requests.ts` has those that wait for answers, `standings.ts` asks whether passports stand.
  * `protected-resource.ts` and `foreign-permissions.ts` are about access tokens of a company's identity
  * provider. `tool-pins.ts` and `tool-views.ts` know the tools as they were and as they are.
  * `look-at-answers.ts` looks at what the server sends: `permitted-tools.ts` and `hide-unpermitted.ts` for
@@ -36,6 +37,7 @@ import { PermittedTools, type ShownTools } from './permitted-tools.ts';
 import { ProtectedResource } from './protected-resource.ts';
 import { RequestGuard } from './request-guard.ts';
 import { readSettlements } from './settlements.ts';
+import { Standings } from './standings.ts';
 import { runStdioProxy } from './stdio-proxy.ts';
 import { type PinMode, ToolPins, type ToolPinsOptions } from './tool-pins.ts';
 
@@ -112,12 +114,12 @@ export async function guardMcp(run: {
     gate: options.gate,
     upstream: options.upstreamName ?? upstreamOf(options.upstream, run.serverCommand),
     report: reporterTo(agentTrust),
-    controlPlaneUrl,
     logger,
   });
   const onReportError = (error: unknown) =>
     logger.warn({ err: error }, 'an outcome was not reported: its hold ends by itself');
   const reports = new CallReports({ sidecar, controlPlaneUrl, onReportError });
+  const servesUnknown = options.dangerouslyServeWithoutDecision === true;
   const guard = callGuard({
     sidecar,
     controlPlaneUrl,
@@ -127,10 +129,12 @@ export async function guardMcp(run: {
     settlements,
     hidden: options.hide ?? [],
     takesIdempotencyKeys: options.acceptIdempotencyKeys === true,
-    servesWithoutDecision: options.dangerouslyServeWithoutDecision === true,
+    servesWithoutDecision: servesUnknown,
     logger,
   });
+  const standings = new Standings({ sidecarUrl, apiKey, gate: options.gate, servesUnknown });
   const shared = {
+    standings,
     requests: new RequestGuard({ guard, pins }),
     reports,
     answers: new AnswerGuard({
@@ -145,9 +149,7 @@ export async function guardMcp(run: {
     logger,
   };
   try {
-    await checkGate({ sidecar, sidecarUrl, apiKey, gate: options.gate, logger });
-    // Without an answer it starts: with no pin known, calls are refused where pins are enforced.
-    await pins.refresh(0);
+    await checkGate({ standings, pins, sidecarUrl, controlPlaneUrl, gate: options.gate, logger });
     const { upstream } = options;
     if (upstream !== undefined) {
       const start = async (stopping: AbortSignal) => {
@@ -172,12 +174,21 @@ export async function guardMcp(run: {
     await reports.sent();
     agentTrust.close();
     sidecar.close();
+    standings.close();
   }
 }
 
 type Shared = Pick<
   Parameters<typeof startHttpProxy>[0],
-  'requests' | 'answers' | 'reports' | 'views' | 'answerBytesMax' | 'forwardsPassport' | 'logger' | 'upstream'
+  | 'standings'
+  | 'requests'
+  | 'answers'
+  | 'reports'
+  | 'views'
+  | 'answerBytesMax'
+  | 'forwardsPassport'
+  | 'logger'
+  | 'upstream'
 >;
 
 async function listen(shared: Shared, options: GuardMcpOptions) {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { trimBlanks } from '../shared/wire/request-headers.ts';
+import { trimBlanks } from '../shared/wire/api/request-headers.ts';
 
 /** Of one connection, and not of the message (RFC 9110 §7.6.1). */
 const hopByHop: ReadonlySet<string> = new Set([
@@ -38,11 +38,12 @@ export function answeredHeaders(
   );
 }
 
-/** Headers that must not occur twice, because readers may use either. */
+/** Headers that mean something here, and must not occur twice, because readers may use either. */
 const single: ReadonlySet<string> = new Set([
   'authorization',
   'content-encoding',
   'content-type',
+  'last-event-id',
   'mcp-method',
   'mcp-name',
   'mcp-protocol-version',
@@ -65,10 +66,14 @@ export function passedHeaders(
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = rawHeaders.slice(at, at + 2);
     const lower = name.toLowerCase();
-    if (!hopByHop.has(lower) && !named.includes(lower) && !isDropped(lower, value)) passed.push(name, value);
+    const isLeft = hopByHop.has(lower) || named.includes(lower) || isInDisguise(lower);
+    if (!isLeft && !isDropped(lower, value)) passed.push(name, value);
   }
   return passed;
 }
+
+/** Servers behind CGI and its like take `x_agent_passport` for `x-agent-passport`. */
+const isInDisguise = (name: string): boolean => name.includes('_') && single.has(name.replaceAll('_', '-'));
 
 const loopbackNames: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
+import { LRUCache } from 'lru-cache';
 import { passportsIn } from '../clients/node/src/guard.ts';
 import { sha256Hex } from '../shared/crypto/content-hash.ts';
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
@@ -9,25 +10,33 @@ import type { Logger } from '../shared/runtime/logger.ts';
 import { originOf } from '../shared/runtime/settings.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { filterEvents } from './filter-events.ts';
-import { refusedCode, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
+import {
+  passportError,
+  refusedCode,
+  type Shown,
+  textWithoutToken,
+  withMeta,
+  withoutPassport,
+} from './guard-calls.ts';
 import { clientMethods, guardedMethod, subjectOf } from './guarded-methods.ts';
 import { AnswerTooLarge, HeldBytes } from './held-bytes.ts';
-import { type CallReports, HeldCalls } from './held-calls.ts';
+import type { CallReports } from './held-calls.ts';
 import { answeredHeaders, foreignSite, passedHeaders, repeatedHeader, type Site } from './http-headers.ts';
 import { proxyLimits } from './limits.ts';
 import type { AnswerContext, AnswerGuard } from './look-at-answers.ts';
+import { type OpenRequest, OpenRequests } from './open-requests.ts';
 import type { ProtectedResource } from './protected-resource.ts';
 import {
   type ClientMessages,
   errorMessage,
   invalidRequest,
-  isDecided,
+  isRequest,
   isToolCall,
   isToolList,
   readMessages,
   refusalText,
 } from './read-messages.ts';
-import type { RequestGuard, RequestRefusal, Sender } from './request-guard.ts';
+import type { AdmittedMessage, RequestGuard, RequestRefusal, Sender } from './request-guard.ts';
 import {
   eventOf,
   kindOf,
@@ -38,8 +47,10 @@ import {
   sendText,
   withOwn,
 } from './server-answers.ts';
+import type { Standings } from './standings.ts';
 import type { ToolViews } from './tool-views.ts';
 import { Upstream, UpstreamError } from './upstream.ts';
+import { idAtAnEnd, type WrittenIds } from './written-ids.ts';
 
 export interface HttpProxyOptions {
   readonly upstream: URL;
@@ -56,6 +67,8 @@ export interface HttpProxyOptions {
   readonly requests: RequestGuard;
   readonly answers: AnswerGuard;
   readonly reports: CallReports;
+  /** Whether the passports of requests stand. */
+  readonly standings: Standings;
   /** The lists of tools of each client. */
   readonly views: ToolViews;
   /** Of one message of the server, in bytes. Default `proxyLimits.answerBytesDefault`. */
@@ -77,20 +90,25 @@ export interface HttpProxy {
 /** An answer that is not the server's. */
 class Refusal extends Error {
   readonly status: number;
-  readonly code: number;
-  /** For the ids that the client waits for; null: of the exchange. */
-  readonly text: string | null;
-  constructor(status: number, message: string, code: number = invalidRequest, text: string | null = null) {
+  /** For each request of the client. */
+  readonly error: JsonObject;
+  /** What was written in a message that cannot be read. */
+  readonly written: WrittenIds | null;
+  constructor(
+    status: number,
+    message: string,
+    about: { readonly code?: number; readonly error?: JsonObject; readonly written?: WrittenIds } = {},
+  ) {
     super(message);
     this.status = status;
-    this.code = code;
-    this.text = text;
+    this.error = about.error ?? { code: about.code ?? invalidRequest, message };
+    this.written = about.written ?? null;
   }
 }
 
 const internalError = -32_603;
 /** HeaderMismatch of protocol revision 2026-07-28. */
-const headerMismatch = -32_020;
+const mismatch = { code: -32_020 };
 
 /**
  * Listens before an MCP server that speaks Streamable HTTP, at the same path. What a client asks is decided,
@@ -132,6 +150,13 @@ async function close(server: Server, proxy: GuardingProxy): Promise<void> {
   proxy.close();
 }
 
+/** A session of the MCP server: whoever knows its id is not its owner. */
+interface Session {
+  /** Whose `initialize` began it. Null: the sidecar did not answer then, and calls pass without it. */
+  readonly agent: string | null;
+  readonly open: OpenRequests;
+}
+
 /** One request on its way. */
 interface Exchange {
   readonly request: IncomingMessage;
@@ -139,12 +164,21 @@ interface Exchange {
   readonly shown: Shown;
   /** Aborted when the client has disconnected. */
   readonly gone: AbortSignal;
-  /** Of its message, for an error; null until it is read, and for a batch. */
+  /**
+   * Of its message, for an error: null until it is read, and for a batch; undefined where nobody waits.
+   */
   id: unknown;
-  /** The requests of the client that wait for answers here: their methods by their ids. */
-  methods: ReadonlyMap<unknown, unknown>;
-  /** Calls that wait for answers here, with a held amount. */
-  readonly held: HeldCalls;
+  /** Of its passport, once that stands; '' before, and for a preflight. */
+  token: string;
+  /** Null: not known, and calls pass without it. */
+  agent: string | null;
+  /** Its id is known to be of a session of this agent. */
+  isInSession: boolean;
+  /** Requests that wait for answers, of the session or here alone. */
+  open: OpenRequests;
+  begun: readonly OpenRequest[];
+  /** The answer is a stream, and may go on in another one. */
+  isStream: boolean;
 }
 
 class GuardingProxy {
@@ -154,6 +188,8 @@ class GuardingProxy {
   readonly #open = new Set<ServerResponse>();
   /** Answers to GET: streams that end when the proxy does, and are resumed elsewhere. */
   readonly #streams = new Set<ServerResponse>();
+  /** By id. One that is forgotten, or that another proxy has seen begin, has to be begun anew. */
+  readonly #sessions = new LRUCache<string, Session>({ max: proxyLimits.sessionsMax });
   #onDrained: () => void = () => undefined;
   #bufferedBytes = 0;
   #isDraining = false;
@@ -207,19 +243,21 @@ class GuardingProxy {
       return typeof value === 'string' ? value : undefined;
     };
     const { resource, reports } = this.#options;
-    const shown = resource === null ? headers : resource.shown(headers);
-    const held = new HeldCalls(reports);
-    const exchange = { request, response, shown, gone: gone.signal, id: null, methods: new Map(), held };
+    const exchange: Exchange = {
+      ...{ request, response, gone: gone.signal, id: null, token: '', agent: null },
+      ...{ shown: resource === null ? headers : resource.shown(headers), isInSession: false },
+      ...{ open: new OpenRequests(reports), begun: [], isStream: false },
+    };
     try {
       this.#admitSite(request);
       if (resource?.isAskedFor(request)) return sendText(response, 200, resource.metadata);
-      this.#admit(exchange);
+      this.#admit(request);
       if (request.method === 'POST') await this.#post(exchange);
       else await this.#pass(exchange);
-      // An answer may still come in another stream, for which no call is known: its hold ends by itself.
-      if (response.statusCode >= 400) held.end('failed');
+      // An answer may still come in another stream. Where none is known, its hold ends by itself.
+      leave(exchange, response.statusCode >= 400 ? 'failed' : null);
     } catch (error) {
-      held.end(gone.signal.aborted ? 'left' : 'failed');
+      leave(exchange, gone.signal.aborted ? 'left' : 'failed');
       this.#answerError(exchange, error);
     }
   }
@@ -229,20 +267,61 @@ class GuardingProxy {
     if (foreign !== null) throw new Refusal(403, foreign);
   }
 
-  #admit({ request, response, shown }: Exchange): void {
+  #admit(request: IncomingMessage): void {
     if (request.url?.split('?', 1)[0] !== this.#upstream.path) {
       throw new Refusal(404, `The MCP server is at ${this.#upstream.path}.`);
     }
     const repeated = repeatedHeader(request);
     if (repeated !== null) throw new Refusal(400, `There are two headers ${repeated}.`);
     if (this.#open.size > (this.#options.openRequestsMax ?? proxyLimits.openRequestsMax)) {
-      throw new Refusal(503, 'Too many requests are open. Try again later.', internalError);
+      throw new Refusal(503, 'Too many requests are open. Try again later.', { code: internalError });
     }
+  }
+
+  /**
+   * Each message shows the same passport, which stands, and a session is one of its agent. `shown`: the
+   * passports of each.
+   */
+  async #admitAgent(exchange: Exchange, shown: readonly (readonly string[])[]): Promise<void> {
+    const tokens = [...new Set(shown.flat())];
+    const [token] = tokens;
+    if (token === undefined || shown.some((each) => each.length === 0)) {
+      throw this.#unauthorized(exchange, 'passport_missing', 'Show a passport.');
+    }
+    if (tokens.length > 1) {
+      throw this.#unauthorized(exchange, 'passport_ambiguous', 'Show one passport, not two.');
+    }
+    const standing = await this.#options.standings.ask(token);
+    if (standing.kind === 'ended') throw this.#unauthorized(exchange, standing.reason, standing.detail);
+    if (standing.kind === 'unknown') {
+      const { code, detail } = standing;
+      this.#options.logger.warn({ code, detail }, 'whether a passport stands is not known');
+      if (!this.#options.standings.servesUnknown) {
+        throw new Refusal(503, detail, { error: passportError(503, code, detail) });
+      }
+    }
+    exchange.token = token;
+    exchange.agent = standing.kind === 'stands' ? standing.agent : null;
+    const id = sessionOf(exchange.request);
+    if (id === undefined) return;
+    const session = this.#sessions.get(id);
+    const isOther = session?.agent !== exchange.agent && (session?.agent ?? null) !== null;
+    if (session === undefined || (isOther && exchange.agent !== null)) {
+      throw new Refusal(404, 'There is no such session. Begin one by initialize, without Mcp-Session-Id.');
+    }
+    exchange.isInSession = true;
+    exchange.open = session.open;
+  }
+
+  /** A client that may get another token learns from the header where. */
+  #unauthorized({ response }: Exchange, reason: string, detail: string): Refusal {
+    this.#challenge(response, reason === 'passport_missing' ? null : reason);
+    return new Refusal(401, detail, { error: passportError(401, reason, detail) });
+  }
+
+  #challenge(response: ServerResponse, reason: string | null): void {
     const { resource } = this.#options;
-    // A preflight of a browser shows nothing.
-    if (resource === null || request.method === 'OPTIONS' || passportsIn(shown).length > 0) return;
-    response.setHeader('www-authenticate', resource.challenge(null));
-    throw new Refusal(401, 'Show an access token.');
+    response.setHeader('www-authenticate', resource === null ? 'Passport' : resource.challenge(reason));
   }
 
   /** A request without a message. */
@@ -254,9 +333,16 @@ class GuardingProxy {
     if ((headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined) {
       throw new Refusal(400, `A ${method} has no body here.`);
     }
+    // A preflight of a browser shows nothing, and reaches nothing.
+    const isPreflight = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
+    const session = sessionOf(exchange.request);
+    if (!isPreflight || session !== undefined) {
+      await this.#admitAgent(exchange, [passportsIn(exchange.shown)]);
+    }
     // A stream that is resumed may bring answers to what was asked for before.
     const answer = await this.#send(exchange, null);
     this.#streams.add(exchange.response);
+    if (method === 'DELETE' && session !== undefined && isSuccess(answer)) this.#sessions.delete(session);
     await this.#answer(exchange, answer, this.#contextOf(exchange), []);
   }
 
@@ -272,58 +358,58 @@ class GuardingProxy {
 
   async #postMessages(exchange: Exchange, body: Buffer): Promise<void> {
     const read = readMessages(body);
-    if (read.kind === 'unreadable') throw new Refusal(400, read.message, read.code, refusalText(read));
-    exchange.id = read.isBatch ? null : read.messages[0]?.['id'];
+    if (read.kind === 'unreadable') throw new Refusal(400, read.message, read);
+    const { messages, isBatch } = read;
+    const waiting = messages.find(isRequest);
+    exchange.id = isBatch && waiting !== undefined ? null : waiting?.['id'];
     refuseMismatch(exchange.request, read);
-    exchange.methods = new Map(read.messages.map(({ id, method }) => [id, method]));
-    const answered = await this.#decide(read, exchange, body);
-    if (exchange.gone.aborted) {
-      // The server has not seen them.
-      exchange.held.end('failed');
-      return;
-    }
-    const own = [...answered.values()].map(({ message }) => message);
-    const left = read.messages.filter((message) => !answered.has(message));
+    const shown = messages.map(({ params }) => passportsIn(withMeta(params, exchange.shown)));
+    await this.#admitAgent(exchange, shown);
+    const admitted = await this.#decide(read, exchange, body);
+    exchange.begun = admitted.flatMap(({ open, refused }) =>
+      open === null || refused !== null ? [] : [open],
+    );
+    // The server has not seen them.
+    if (exchange.gone.aborted) return leave(exchange, 'failed');
+    const refusals = admitted.flatMap(({ refused }) => (refused === null ? [] : [refused]));
+    const own = refusals.map(({ message }) => message);
+    const left = admitted.flatMap(({ message, refused }) => (refused === null ? [message] : []));
     if (left.length === 0) {
-      if (read.isBatch) return sendJson(exchange.response, 200, own);
-      return this.#refuse(exchange, [...answered.values()][0] as RequestRefusal);
+      if (isBatch) return sendJson(exchange.response, 200, own);
+      return this.#refuse(exchange, refusals[0] as RequestRefusal);
     }
     const context = this.#contextOf(exchange, (left.find(isToolList) ?? left[0])?.['params']);
     for (const each of left) if (isToolList(each)) this.#options.views.ask(context.view, cursorOf(each));
-    const sent = this.#options.forwardsPassport ? left : left.map(withoutPassport);
+    const { forwardsPassport } = this.#options;
+    const sent = forwardsPassport ? left : left.map((each) => withoutPassport(each, exchange.token));
     const isChanged = own.length > 0 || sent.some((message, index) => message !== left[index]);
-    const bytes = isChanged ? Buffer.from(JSON.stringify(read.isBatch ? sent : sent[0])) : body;
-    await this.#answer(exchange, await this.#send(exchange, bytes), context, own);
+    const bytes = isChanged ? Buffer.from(JSON.stringify(isBatch ? sent : sent[0])) : body;
+    const answer = await this.#send(exchange, bytes);
+    if (left.some(({ method }) => method === 'initialize')) this.#beginSession(exchange, answer);
+    await this.#answer(exchange, answer, context, own);
   }
 
-  /** A client that may get another token learns that from the status. */
+  /** The server has answered `initialize`. */
+  #beginSession({ agent, isInSession }: Exchange, answer: IncomingMessage): void {
+    const id = sessionOf(answer);
+    if (id === undefined || isInSession || !isSuccess(answer)) return;
+    this.#sessions.set(id, { agent, open: new OpenRequests(this.#options.reports) });
+    this.#options.views.begin(viewOfSession(id));
+  }
+
   #refuse({ response }: Exchange, { message, invalidToken }: RequestRefusal): void {
-    const { resource } = this.#options;
-    const isLed = resource !== null && invalidToken !== null;
-    if (isLed) response.setHeader('www-authenticate', resource.challenge(invalidToken));
-    sendJson(response, isLed ? 401 : 200, message);
+    if (invalidToken !== null) this.#challenge(response, invalidToken);
+    sendJson(response, invalidToken === null ? 200 : 401, message);
   }
 
-  /** The refused requests, each with the client's answer. */
-  async #decide(
+  #decide(
     { messages }: ClientMessages,
     exchange: Exchange,
     body: Buffer,
-  ): Promise<ReadonlyMap<JsonObject, RequestRefusal>> {
-    const answered = new Map<JsonObject, RequestRefusal>();
-    const sender = {
-      shown: exchange.shown,
-      view: this.#viewOf(exchange),
-      carrier: this.#carrierOf(exchange, body),
-      held: exchange.held,
-    };
-    await Promise.all(
-      messages.filter(isDecided).map(async (message) => {
-        const refused = await this.#options.requests.answerTo(message, sender);
-        if (refused !== null) answered.set(message, refused);
-      }),
-    );
-    return answered;
+  ): Promise<readonly AdmittedMessage[]> {
+    const { shown, open } = exchange;
+    const sender = { shown, open, view: this.#viewOf(exchange), carrier: this.#carrierOf(exchange, body) };
+    return Promise.all(messages.map((message) => this.#options.requests.admit(message, sender)));
   }
 
   #carrierOf({ request }: Exchange, body: Buffer): Sender['carrier'] {
@@ -337,8 +423,7 @@ class GuardingProxy {
     return {
       shown: withMeta(params, exchange.shown),
       view: this.#viewOf(exchange),
-      methodOf: (id) => exchange.methods.get(id) as string | undefined,
-      held: exchange.held,
+      open: exchange.open,
     };
   }
 
@@ -349,14 +434,22 @@ class GuardingProxy {
     );
   }
 
-  /** The client as its server tells it from others: by its session, and its credential there. */
-  #viewOf({ request }: Exchange): string {
-    const { 'mcp-session-id': session = '', authorization = '' } = request.headers;
-    return sha256Hex(JSON.stringify([session, this.#isPassport(authorization) ? '' : authorization]));
+  /** The client as its server tells it from others: by its session, else by who it is here and there. */
+  #viewOf({ request, token, agent }: Exchange): string {
+    const id = sessionOf(request);
+    if (id !== undefined) return viewOfSession(id);
+    const { authorization = '' } = request.headers;
+    const credential = this.#isPassport(authorization) ? '' : authorization;
+    return sha256Hex(JSON.stringify([agent ?? token, credential]));
   }
 
-  #send({ request, gone }: Exchange, body: Buffer | null, own?: SentByProxy): Promise<IncomingMessage> {
+  #send(
+    { request, gone, token }: Exchange,
+    body: Buffer | null,
+    own?: SentByProxy,
+  ): Promise<IncomingMessage> {
     const { forwardsPassport } = this.#options;
+    const bare = (text: string) => (forwardsPassport ? text : textWithoutToken(text, token));
     const isDropped = (name: string, value: string): boolean =>
       name === 'host' ||
       name === 'content-length' ||
@@ -365,7 +458,7 @@ class GuardingProxy {
       (own !== undefined && ownNames.has(name)) ||
       (!forwardsPassport &&
         (name === 'x-agent-passport' || (name === 'authorization' && this.#isPassport(value))));
-    const headers = passedHeaders(request, isDropped);
+    const headers = passedHeaders(request, isDropped).map(bare);
     headers.push('Host', this.#upstream.host);
     // Whatever it is, it is looked at.
     headers.push('Accept-Encoding', 'identity');
@@ -374,29 +467,11 @@ class GuardingProxy {
     const method = own?.method ?? request.method ?? '';
     return this.#upstream.send({
       method,
-      search: searchOf(request),
+      search: bare(searchOf(request)),
       headers,
       body,
       signal: own?.signal ?? gone,
     });
-  }
-
-  /** Neither JSON nor a stream, so that no client finds a message in it. */
-  async #copy({ response }: Exchange, answer: IncomingMessage): Promise<void> {
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answeredHeaders(answer));
-    response.flushHeaders();
-    let left = this.#held.messageBytesMax;
-    await pipeline(
-      answer,
-      async function* (source) {
-        for await (const chunk of source) {
-          left -= chunk.length;
-          if (left < 0) throw new AnswerTooLarge('an answer is too large');
-          yield chunk;
-        }
-      },
-      response,
-    );
   }
 
   /** `own`: the answers to the requests that were refused in a batch. */
@@ -407,21 +482,24 @@ class GuardingProxy {
     own: readonly JsonObject[],
   ): Promise<void> {
     const status = answer.statusCode ?? 502;
-    const kind = kindOf(answer);
+    const kind = exchange.request.method === 'HEAD' ? 'other' : kindOf(answer);
     if (kind === 'stream') return this.#stream(exchange, answer, context, own);
-    if (status === 202 && own.length > 0) {
-      answer.resume();
-      return sendJson(exchange.response, 200, own);
-    }
-    if (kind === 'other' || exchange.request.method === 'HEAD') return this.#copy(exchange, answer);
-    refuseCompressed(answer);
     const room = this.#held.open();
     try {
       const text = await readAnswer(answer, room.take);
-      if (text === '' && own.length === 0) return sendRest(exchange.response, answer, '');
-      const { toClient, toServer } = await this.#look(text, context);
+      const isEmpty = text === '';
+      if (isEmpty && own.length > 0 && status < 300) return sendJson(exchange.response, 200, own);
+      if (isEmpty) return sendRest(exchange.response, answer, '');
+      if (kind === 'json') refuseCompressed(answer);
+      const { toClient, toServer } = kind === 'json' ? await this.#look(text, context, status) : noMessage;
       for (const message of toServer) this.#tellServer(exchange, message);
-      sendRest(exchange.response, answer, withOwn(toClient, status >= 300 ? [] : own));
+      const isAnswered = toClient !== null || toServer.length > 0 || own.length > 0;
+      if (!isAnswered && status < 300 && exchange.begun.length > 0) throw new UpstreamError(502, noProtocol);
+      // What else it says is not for the client; the status is.
+      const rest =
+        toClient ??
+        (status < 300 ? null : this.#errorText(exchange, { code: internalError, message: noProtocol }));
+      sendRest(exchange.response, answer, withOwn(rest, status >= 300 ? [] : own));
     } catch (error) {
       if (!(error instanceof AnswerTooLarge)) throw error;
       answer.destroy();
@@ -440,10 +518,14 @@ class GuardingProxy {
     own: readonly JsonObject[],
   ): Promise<void> {
     refuseCompressed(answer);
-    const { response, id } = exchange;
+    const { response, id, token } = exchange;
+    exchange.isStream = true;
     const headers = answeredHeaders(answer, (name) => name === 'content-length');
-    response.writeHead(answer.statusCode ?? 502, answer.statusMessage, headers);
+    response.writeHead(answer.statusCode ?? 502, headers);
     response.flushHeaders();
+    // Its client connects again, and is told why it may not.
+    const unwatch = token === '' ? null : this.#options.standings.watch(token, () => response.destroy());
+    response.once('close', () => unwatch?.());
     for (const message of own) response.write(eventOf(message));
     const look = async (text: string): Promise<string | null> => {
       const { toClient, toServer } = await this.#look(text, context).catch((error: unknown) => {
@@ -462,14 +544,16 @@ class GuardingProxy {
       } catch (error) {
         if (!(error instanceof AnswerTooLarge) || id === null || id === undefined) throw error;
         logger.warn({ err: error }, 'an answer of the MCP server was cut off');
+        exchange.open.take(id);
         yield Buffer.from(eventOf(errorMessage(id, refusedCode, error.message)));
       }
     }, response);
   }
 
-  #look(text: string, context: AnswerContext) {
+  #look(text: string, context: AnswerContext, status = 200) {
     return this.#options.answers.look(text, context).catch((cause: unknown) => {
       if (!(cause instanceof SyntaxError)) throw cause;
+      if (status >= 300) return noMessage;
       throw new UpstreamError(502, 'The MCP server answers with what is not JSON.', cause);
     });
   }
@@ -496,10 +580,11 @@ class GuardingProxy {
         this.#bufferedBytes += chunk.length;
         chunks.push(chunk);
         if (bytes > proxyLimits.messageBytesMax) {
-          throw new Refusal(413, `A message has at most ${proxyLimits.messageBytesMax} bytes.`);
+          const written = idAtAnEnd(Buffer.concat(chunks.slice(0, 1)), Buffer.alloc(0));
+          throw new Refusal(413, `A message has at most ${proxyLimits.messageBytesMax} bytes.`, { written });
         }
         if (this.#bufferedBytes > proxyLimits.bufferedBytesMax) {
-          throw new Refusal(503, 'Too many messages at once. Try again later.', internalError);
+          throw new Refusal(503, 'Too many messages at once. Try again later.', { code: internalError });
         }
       }
       return Buffer.concat(chunks);
@@ -509,7 +594,8 @@ class GuardingProxy {
     }
   }
 
-  #answerError({ request, response, gone, id }: Exchange, error: unknown): void {
+  #answerError(exchange: Exchange, error: unknown): void {
+    const { request, response, gone } = exchange;
     const isGone = gone.aborted || (request.destroyed && !request.complete);
     if (isGone || response.headersSent) {
       // Cut off, so that the client does not take what it has for the whole.
@@ -522,16 +608,44 @@ class GuardingProxy {
       this.#options.logger.error({ err: error }, 'a request could not be passed on');
     }
     const status = isKnown ? error.status : 500;
-    const code = error instanceof Refusal ? error.code : internalError;
     const message = isKnown ? error.message : 'The proxy has failed.';
+    const refused = error instanceof Refusal ? error : null;
     // What is not read of the request any more must not be read as the next one.
     if (!request.complete) response.shouldKeepAlive = false;
     if (status === 503) response.setHeader('retry-after', '1');
     if (status === 405) response.setHeader('allow', 'POST, GET, DELETE, OPTIONS, HEAD');
-    const text = error instanceof Refusal ? error.text : null;
-    sendText(response, status, text ?? JSON.stringify(errorMessage(id, code, message)));
+    const about = refused?.error ?? { code: internalError, message };
+    sendText(response, status, this.#errorText(exchange, about, refused?.written ?? null));
+  }
+
+  /**
+   * What nobody waits for is told the sentence under no id: the protocol has such a body beside a status, and
+   * no client takes it for an answer.
+   */
+  #errorText({ id }: Exchange, error: JsonObject, written: WrittenIds | null = null): string {
+    const { code, message } = error as { readonly code: number; readonly message: string };
+    const answers = written === null ? null : refusalText({ code, message, written });
+    const isAwaited = written === null && id !== undefined;
+    return answers ?? JSON.stringify({ jsonrpc: '2.0', ...(isAwaited && { id }), error });
   }
 }
+
+/** The exchange is over. `ended`: what is reported of calls without an answer; null: their holds go on. */
+function leave({ begun, open, isInSession, isStream }: Exchange, ended: 'failed' | 'left' | null): void {
+  for (const request of begun) open.end(request, ended, isInSession && isStream);
+}
+
+const noMessage = { toClient: null, toServer: [] };
+const noProtocol = 'The MCP server answers with what is no message of the protocol.';
+
+const isSuccess = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode >= 200 && statusCode < 300;
+
+const sessionOf = ({ headers }: IncomingMessage): string | undefined => {
+  const { 'mcp-session-id': id } = headers;
+  return typeof id === 'string' ? id : undefined;
+};
+
+const viewOfSession = (id: string): string => sha256Hex(JSON.stringify(['session', id]));
 
 /** A body that is not read here as the server reads it. */
 function refuseEncoded({ headers }: IncomingMessage): void {
@@ -548,14 +662,14 @@ function refuseMismatch({ headers }: IncomingMessage, { messages, isBatch }: Cli
   const [message] = messages;
   if (isBatch || message === undefined) {
     if (method === undefined && name === undefined) return;
-    throw new Refusal(400, 'A batch has no header Mcp-Method.', headerMismatch);
+    throw new Refusal(400, 'A batch has no header Mcp-Method.', mismatch);
   }
   if (method !== undefined && method !== message['method']) {
-    throw new Refusal(400, 'The header Mcp-Method is not the method of the message.', headerMismatch);
+    throw new Refusal(400, 'The header Mcp-Method is not the method of the message.', mismatch);
   }
   const meant = nameIn(message);
   if (name !== undefined && meant !== null && decodeHeader(String(name)) !== meant) {
-    throw new Refusal(400, 'The header Mcp-Name is not the name in the message.', headerMismatch);
+    throw new Refusal(400, 'The header Mcp-Name is not the name in the message.', mismatch);
   }
 }
 

@@ -24,17 +24,20 @@ export const proxyLimits = {
    * nothing but telephone numbers ten times that, in which the proxy does nothing else.
    */
   answerScanCharsMax: 256 * 1024,
-  /** Requests of one connection over stdio whose answers are not there yet. The oldest is forgotten first. */
+  /** Requests of one session, or one program, whose answers are not there yet. More are refused. */
   openMethodsMax: 10_000,
-  /** Clients whose lists are remembered, each with as many names as there are pins. */
-  viewsMax: 256,
+  /** Sessions in memory, in some 300 bytes each. One that is forgotten has to be begun anew. */
+  sessionsMax: 20_000,
+  /** Clients whose lists are remembered, and the names in all of these. One forgotten has to list again. */
+  viewsMax: 20_000,
+  viewNamesMax: 500_000,
   /** Names of tools that are remembered besides those of pins. */
   seenToolsMax: 2_000,
   /** Until the control plane has answered a report of tools. */
   pinsAnswerMsMax: 5 * secondMs,
   /** Pins are read again after so long while calls pass: plans count each read. */
   pinsMsMax: 120 * secondMs,
-  /** Before a call is refused they are read again, at most this often: so an acceptance is met at once. */
+  /** Before a call of a tool without a pin is refused they are read again, at most this often. */
   pinsPauseMs: secondMs,
   /** Redirects of the server for one request: a slash at the end, a version; more go in circles. */
   upstreamRedirectsMax: 5,
@@ -53,6 +56,14 @@ export const proxyLimits = {
   requestMsMax: 30 * secondMs,
   /** A sidecar answers within 3 s (contract §5). */
   decisionMsMax: 3_500,
+  /** Open streams wait for the end of their passports, a connection for each; others ask beside them. */
+  sidecarConnectionsMax: 2_048,
+  /** A sidecar that is gone without a word is noticed after so long and the time of a decision. */
+  standingWaitMs: 10 * secondMs,
+  /** Before the first question about a stream, and between two: a part of the 100 ms of a revocation. */
+  standingPauseMs: 50,
+  /** A stream ends without news of its passport: as old as the state may be at the strictest gates. */
+  passportLostMsMax: 5 * secondMs,
   /** Messages of a stdio client that are not written to the server yet. Beyond it, nothing is read. */
   unwrittenMessagesMax: 256,
   /** What an approver is shown of a call: more is not read, and the service takes 2 KiB in all. */

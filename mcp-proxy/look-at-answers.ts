@@ -2,13 +2,13 @@ import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { searchAnswer } from './answer-data.ts';
 import { findFaults } from './find-ambiguity.ts';
-import { type CallGuard, refusedCode, type Shown } from './guard-calls.ts';
+import { type CallGuard, refusedCode, type Shown, taskNotSettled } from './guard-calls.ts';
 import { guardedMethod, serverMethods } from './guarded-methods.ts';
-import type { HeldCalls } from './held-calls.ts';
 import { hideUnpermitted } from './hide-unpermitted.ts';
 import { markUntrusted, untrustedMeta } from './mark-untrusted.ts';
+import { isLater, type OpenRequests } from './open-requests.ts';
 import type { ShownTools } from './permitted-tools.ts';
-import { envelopeNames, errorMessage, misspelt } from './read-messages.ts';
+import { errorMessage, faultOfServer } from './read-messages.ts';
 import type { ToolPins } from './tool-pins.ts';
 
 /** What is needed to look at messages of a server. */
@@ -25,10 +25,8 @@ export interface AnswerContext {
   readonly shown: Shown;
   /** The client, as `ToolViews` tells clients apart. */
   readonly view: string;
-  /** The method of a request of the client, by its id. Undefined: not known. */
-  readonly methodOf: (id: unknown) => string | undefined;
-  /** The calls whose amount is held, which answers settle. */
-  readonly held: HeldCalls;
+  /** What its client waits for, which answers settle. */
+  readonly open: OpenRequests;
 }
 
 export interface Looked {
@@ -44,8 +42,13 @@ interface LookedMessage {
   readonly toServer: JsonObject | null;
 }
 
-/** Answers that hold no data of the server's users: what they say is pinned, or is the protocol's own. */
-const unsearched: ReadonlySet<string> = new Set(['initialize', 'server/discover', 'ping', 'tools/list']);
+const ofServer = ['capabilities', 'instructions', 'protocolVersion', 'serverInfo', 'supportedVersions'];
+/** Members of answers that hold no data of the server's users: what they say is pinned, or its own. */
+const unsearched: ReadonlyMap<string, readonly string[]> = new Map([
+  ['initialize', ofServer],
+  ['server/discover', ofServer],
+  ['tools/list', ['tools', 'nextCursor']],
+]);
 
 /**
  * Looks at what a server sends, answers and requests alike: lists lose what the client may not use; personal
@@ -64,10 +67,14 @@ export class AnswerGuard {
     const isBatch = Array.isArray(parsed);
     const messages: readonly unknown[] = isBatch ? parsed : [parsed];
     const { fault, hasInexactNumber } = findFaults(text);
-    if (fault !== null) return this.#refuseAll(messages, isBatch, fault);
+    const why = fault === null ? null : `its JSON can be read in two ways: ${fault}`;
     const looked: LookedMessage[] = [];
     // In their order: a list that follows a notification is looked at after it.
-    for (const message of messages) looked.push(await this.#lookAtOne(message, context, hasInexactNumber));
+    for (const message of messages) {
+      const withheld = why ?? faultOfServer(message);
+      if (withheld !== null) looked.push(this.#withhold(message, withheld, context));
+      else looked.push(await this.#lookAtOne(message as JsonObject, context, hasInexactNumber));
+    }
     const toServer = looked.flatMap(({ toServer: refused }): JsonObject[] =>
       refused === null ? [] : [refused],
     );
@@ -79,38 +86,39 @@ export class AnswerGuard {
     return { toClient: JSON.stringify(isBatch ? marked : marked[0]), toServer };
   }
 
-  /** A client could read another message than was looked at. */
-  #refuseAll(messages: readonly unknown[], isBatch: boolean, fault: string): Looked {
-    this.#options.logger.warn({ fault }, 'a message of the MCP server is left out');
-    const answers = messages.flatMap((message) => {
-      const isAnswer = isJsonObject(message) && message['method'] === undefined && 'id' in message;
-      return isAnswer ? [refusal(message['id'], `its JSON can be read in two ways: ${fault}`)] : [];
-    });
-    if (answers.length === 0) return { toClient: null, toServer: [] };
-    return { toClient: JSON.stringify(isBatch ? answers : answers[0]), toServer: [] };
+  /** A client could read another message than was looked at. Who waits for it gets an error. */
+  #withhold(message: unknown, why: string, { open }: AnswerContext): LookedMessage {
+    this.#options.logger.warn({ why }, 'a message of the MCP server is left out');
+    if (!isJsonObject(message)) return { message: null, toServer: null };
+    const { id, method } = message;
+    const isAnswer = method === undefined || 'result' in message || 'error' in message;
+    if (!isAnswer || (typeof id !== 'string' && typeof id !== 'number'))
+      return { message: null, toServer: null };
+    open.take(id);
+    return { message: refusal(id, why), toServer: null };
   }
 
   async #lookAtOne(
-    message: unknown,
+    message: JsonObject,
     context: AnswerContext,
     hasInexactNumber: boolean,
   ): Promise<LookedMessage> {
-    if (!isJsonObject(message)) return { message, toServer: null };
-    if (misspelt(message, envelopeNames) !== null) {
-      this.#options.logger.warn({}, 'a message of the MCP server is left out: its members are misspelt');
-      return { message: null, toServer: null };
-    }
-    const { method } = message;
+    const { id, method, result } = message;
     if (method === 'notifications/tools/list_changed') this.#options.pins.views.change(context.view);
     if (typeof method === 'string') return this.#lookAtRequest(message, context);
-    context.held.answered(message);
-    const { result } = message;
-    if (!isJsonObject(result)) return this.#searched(message, 'error', context, hasInexactNumber);
+    const request = context.open.take(id);
+    // It settles nothing: the hold ends by itself.
+    if (request !== null && request.held !== null && isLater(result)) {
+      return { message: refusal(id, laterSettles, { reason: taskNotSettled }), toServer: null };
+    }
+    if (request !== null) context.open.settle(request, message);
+    const search = { method: request?.method, hasInexactNumber };
+    if (!isJsonObject(result)) return this.#searched(message, 'error', search);
     const refused = await this.#refusedInputs(result, context);
     if (refused !== null) return { message: { ...envelopeOf(message), error: refused }, toServer: null };
     const listed = await this.#listed(withoutOwnMeta(result), context);
     const shown = listed === result ? message : { ...message, result: listed };
-    return this.#searched(shown, 'result', context, hasInexactNumber);
+    return this.#searched(shown, 'result', search);
   }
 
   /** A request or notification of the server. */
@@ -124,7 +132,8 @@ export class AnswerGuard {
         return { message: null, toServer };
       }
     }
-    const { message: searched, toServer } = this.#searched(message, 'params', context, false);
+    const search = { method: undefined, hasInexactNumber: false };
+    const { message: searched, toServer } = this.#searched(message, 'params', search);
     const isRefused = searched !== null && (searched as JsonObject)['method'] === undefined;
     if (!isRefused) return { message: searched, toServer };
     return { message: null, toServer: id === undefined ? null : (searched as JsonObject) };
@@ -164,18 +173,17 @@ export class AnswerGuard {
     });
   }
 
+  /** `method`: of the request that is answered; undefined: not known, or the message is no answer. */
   #searched(
     message: JsonObject,
     member: 'result' | 'error' | 'params',
-    { methodOf }: AnswerContext,
-    hasInexactNumber: boolean,
+    { method, hasInexactNumber }: { readonly method: string | undefined; readonly hasInexactNumber: boolean },
   ): LookedMessage {
-    const value = message[member];
-    const method = member === 'params' ? undefined : methodOf(message['id']);
-    if (!isJsonObject(value) || (method !== undefined && unsearched.has(method))) {
-      return { message, toServer: null };
-    }
-    const searched = searchAnswer(value, this.#options.pins.piiControls);
+    const value = (message[member] ?? {}) as JsonObject;
+    const left = member === 'result' ? (unsearched.get(method ?? '') ?? []) : [];
+    const own = Object.entries(value).filter(([name]) => left.includes(name));
+    const rest = { ...value, ...Object.fromEntries(own.map(([name]) => [name, null])) };
+    const searched = searchAnswer(rest, this.#options.pins.piiControls);
     if (searched.kind === 'pass') return { message, toServer: null };
     const { findings } = searched;
     this.#options.logger.warn(
@@ -189,14 +197,16 @@ export class AnswerGuard {
         toServer: null,
       };
     }
-    const left = searched.kind === 'redacted' ? searched.value : value;
-    const shown = member === 'result' ? { ...left, _meta: { ...metaOf(left), [piiMeta]: findings } } : left;
+    const kept = searched.kind === 'redacted' ? { ...searched.value, ...Object.fromEntries(own) } : value;
+    const shown = member === 'result' ? { ...kept, _meta: { ...metaOf(kept), [piiMeta]: findings } } : kept;
     // A recorded request of the server stays as it is.
     const isSame = searched.kind === 'found' && member !== 'result';
     return { message: isSame ? message : { ...message, [member]: shown }, toServer: null };
   }
 }
 
+const laterSettles =
+  'it only says that the result comes later, and what this tool comes to is settled by its answer';
 const tooExact = 'it holds personal data beside a number that is too exact to be written anew';
 
 /** Pointers and types of what was found, never values. */

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
-import { findAmbiguity } from './find-ambiguity.ts';
+import { findAmbiguity, foldCase } from './find-ambiguity.ts';
 import { clientMethods, exactMethods, guardedMethod } from './guarded-methods.ts';
 import { proxyLimits } from './limits.ts';
 import { type WrittenIds, writtenIds } from './written-ids.ts';
@@ -61,6 +61,8 @@ function readAlike(bytes: Uint8Array): ClientMessages | Refused {
     const fault = isJsonObject(message) ? faultOf(message) : 'A message is a JSON object.';
     if (fault !== null) return refuse(fault);
   }
+  const ids = (messages as readonly JsonObject[]).filter(isRequest).map(({ id }) => idKeyOf(id));
+  if (new Set(ids).size < ids.length) return refuse('Two requests of a batch have one id.');
   return { kind: 'messages', messages: messages as readonly JsonObject[], isBatch };
 }
 
@@ -82,7 +84,7 @@ const refuse = (message: string): Refused => ({
   message,
 });
 
-export const envelopeNames = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'];
+const envelopeNames = ['jsonrpc', 'id', 'method', 'params', 'result', 'error'];
 const callNames = ['name', 'arguments', '_meta'];
 
 function faultOf(message: JsonObject): string | null {
@@ -124,7 +126,7 @@ function faultOfAsked({ id, method, params }: JsonObject, members: readonly stri
 const spelling = (name: string) => `The member "${name}" is written in lower case.`;
 
 /** The name that one of the members has but for upper and lower case, which readers in Go take for it. */
-export function misspelt(members: JsonObject, names: readonly string[]): string | null {
+function misspelt(members: JsonObject, names: readonly string[]): string | null {
   for (const member of Object.keys(members)) {
     const name = names.find((each) => each === foldCase(member) && each !== member);
     if (name !== undefined) return name;
@@ -132,8 +134,33 @@ export function misspelt(members: JsonObject, names: readonly string[]): string 
   return null;
 }
 
-/** As Unicode folds single letters: `ſ` is an `s`, the Kelvin sign a `k`. */
-export const foldCase = (text: string): string => text.toUpperCase().toLowerCase();
+/** Whether its client waits for an answer. */
+export const isRequest = ({ id, method }: JsonObject): boolean =>
+  typeof method === 'string' && (typeof id === 'string' || typeof id === 'number');
+
+/** By which ids are compared: some readers take "1" and "01" for 1. */
+export function idKeyOf(id: unknown): string {
+  const number = typeof id === 'string' && id.trim() !== '' ? Number(id) : id;
+  return Number.isFinite(number) ? String(number) : `"${id}`;
+}
+
+/** Why a message of the server is none that every client reads as the proxy does; null: it is one. */
+export function faultOfServer(message: unknown): string | null {
+  if (!isJsonObject(message)) return 'it is no JSON object';
+  if (misspelt(message, envelopeNames) !== null) return 'its members are misspelt';
+  const { jsonrpc = '2.0', id, method, params } = message;
+  const isKnown = Object.keys(message).every((name) => envelopeNames.includes(name));
+  const isSound = jsonrpc === '2.0' && (id === null || ['undefined', 'string', 'number'].includes(typeof id));
+  if (!isKnown || !isSound) return 'its envelope is not that of JSON-RPC';
+  const answers = ['result', 'error'].filter((name) => name in message);
+  if (method !== undefined) {
+    const isCall = typeof method === 'string' && isJsonObject(params ?? {}) && answers.length === 0;
+    return isCall ? null : 'it is neither a request nor an answer';
+  }
+  const [answer] = answers;
+  const isAnswer = answer !== undefined && answers.length === 1 && isJsonObject(message[answer]);
+  return isAnswer && params === undefined ? null : 'it is no answer of JSON-RPC';
+}
 
 /** Whether a gate decides on it. */
 export const isDecided = (message: JsonObject): message is JsonObject & DecidedMessage =>
@@ -148,15 +175,16 @@ export const errorMessage = (id: unknown, code: number, message: string): JsonOb
   error: { code, message },
 });
 
-/** The answer to a text refused as a whole: an error for each id in it. */
+/** The answer to a text refused as a whole: an error for each id in it. Null: nobody waits for one. */
 export function refusalText({
   code,
   message,
   written,
-}: Pick<UnreadableMessage, 'message' | 'written'> & { readonly code: number }): string {
+}: Pick<UnreadableMessage, 'message' | 'written'> & { readonly code: number }): string | null {
+  if (!written.isAwaited) return null;
   const error = JSON.stringify({ code, message });
   const answers = (written.ids.length === 0 ? ['null'] : written.ids).map(
     (id) => `{"jsonrpc":"2.0","id":${id},"error":${error}}`,
   );
-  return written.isBatch && written.ids.length > 0 ? `[${answers.join(',')}]` : (answers[0] ?? '');
+  return written.isBatch && written.ids.length > 0 ? `[${answers.join(',')}]` : (answers[0] ?? null);
 }

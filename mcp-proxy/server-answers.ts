@@ -4,8 +4,8 @@ import { answeredHeaders } from './http-headers.ts';
 import { UpstreamError } from './upstream.ts';
 
 /**
- * How a client reads this answer: some look for the type anywhere in the header. Throws UpstreamError where
- * two could read it differently.
+ * How a client reads this answer: some look for the type anywhere in the header. `other`: as no message.
+ * Throws UpstreamError where two could read it differently.
  */
 export function kindOf({ headersDistinct }: IncomingMessage): 'stream' | 'json' | 'other' {
   const types = headersDistinct['content-type'] ?? [];
@@ -40,11 +40,14 @@ export function withOwn(toClient: string | null, own: readonly JsonObject[]): st
   return JSON.stringify([...(Array.isArray(theirs) ? theirs : [theirs]), ...own]);
 }
 
-/** The server's status and headers, with this body in place of its own. */
+/** The server's status and headers, with this body in place of its own. Not its words for the status. */
 export function sendRest(response: ServerResponse, answer: IncomingMessage, body: string): void {
-  const headers = answeredHeaders(answer, (name) => name === 'content-length');
-  const length = String(Buffer.byteLength(body));
-  response.writeHead(answer.statusCode ?? 502, answer.statusMessage, [...headers, 'Content-Length', length]);
+  const headers = answeredHeaders(answer, (name) => name === 'content-length' || name === 'content-type');
+  const { statusCode: status = 502 } = answer;
+  if (body !== '') headers.push('Content-Type', 'application/json');
+  // RFC 9110 §8.6
+  if (status !== 204 && status !== 304) headers.push('Content-Length', String(Buffer.byteLength(body)));
+  response.writeHead(status, headers);
   response.end(body);
 }
 

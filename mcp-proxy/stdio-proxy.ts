@@ -1,19 +1,19 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import { LRUCache } from 'lru-cache';
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { refusedCode, type Shown, withMeta, withoutPassport } from './guard-calls.ts';
-import { type CallReports, HeldCalls } from './held-calls.ts';
+import type { CallReports } from './held-calls.ts';
 import { proxyLimits } from './limits.ts';
 import type { AnswerContext, AnswerGuard } from './look-at-answers.ts';
-import { invalidRequest, isDecided, isToolList, readMessages, refusalText } from './read-messages.ts';
+import { OpenRequests } from './open-requests.ts';
+import { invalidRequest, isToolList, readMessages, refusalText } from './read-messages.ts';
 import type { RequestGuard } from './request-guard.ts';
 import { splitLines } from './split-lines.ts';
 import type { ToolViews } from './tool-views.ts';
-import { idAtAnEnd } from './written-ids.ts';
+import { idAtAnEnd, type WrittenIds } from './written-ids.ts';
 
 export interface StdioProxyOptions {
   readonly command: string;
@@ -72,8 +72,8 @@ export async function runStdioProxy(options: StdioProxyOptions): Promise<boolean
     stopOnce();
   };
   const toClient = new Writer(options.output, endFor);
-  const held = new HeldCalls(options.reports);
-  const ends = { toServer: new Writer(stdin, endFor), toClient, methods: openMethods(), held };
+  const open = new OpenRequests(options.reports);
+  const ends = { toServer: new Writer(stdin, endFor), toClient, open };
   void fromClient(options, ends).catch(endFor).finally(stopOnce);
   const answers = fromServer(options, stdout, ends).catch(endFor);
   const [code] = await exited;
@@ -83,7 +83,7 @@ export async function runStdioProxy(options: StdioProxyOptions): Promise<boolean
     answers.then(() => toClient.written()),
     proxyLimits.childStopMsMax,
   );
-  held.end(isWanted ? 'left' : 'failed');
+  open.endAll(isWanted ? 'left' : 'failed');
   options.signal.removeEventListener('abort', stopOnce);
   options.input.destroy();
   if (!isWanted) options.logger.warn({ code }, 'the MCP server has ended by itself');
@@ -162,14 +162,10 @@ class Writer {
   }
 }
 
-/** Requests of the client without an answer yet: their methods by their ids. */
-const openMethods = () => new LRUCache<string | number, string>({ max: proxyLimits.openMethodsMax });
-
 interface Ends {
   readonly toServer: Writer;
   readonly toClient: Writer;
-  readonly methods: LRUCache<string | number, string>;
-  readonly held: HeldCalls;
+  readonly open: OpenRequests;
 }
 
 async function fromClient(options: StdioProxyOptions, ends: Ends): Promise<void> {
@@ -179,12 +175,23 @@ async function fromClient(options: StdioProxyOptions, ends: Ends): Promise<void>
     if (!Buffer.isBuffer(line)) {
       const message = `A message has at most ${proxyLimits.messageBytesMax} bytes.`;
       const written = idAtAnEnd(line.head, line.tail);
-      await toClient.write(Buffer.from(`${refusalText({ code: invalidRequest, message, written })}\n`));
+      await refuse(options, toClient, { code: invalidRequest, message, written });
     } else if (!isBlank(line)) {
       await toServer.write(passed(options, line, ends));
     }
   }
   await toServer.written();
+}
+
+/** A notification, and an answer to the server, get no error. */
+async function refuse(
+  { logger }: StdioProxyOptions,
+  toClient: Writer,
+  refused: { readonly code: number; readonly message: string; readonly written: WrittenIds },
+): Promise<void> {
+  const text = refusalText(refused);
+  if (text === null) logger.warn({ why: refused.message }, 'a message of the client is left out');
+  else await toClient.write(Buffer.from(`${text}\n`));
 }
 
 /** The one client of this proxy. */
@@ -197,32 +204,27 @@ const render = (message: unknown): Buffer => Buffer.from(`${JSON.stringify(messa
 async function passed(
   options: StdioProxyOptions,
   line: Buffer,
-  { toClient, methods, held }: Ends,
+  { toClient, open }: Ends,
 ): Promise<Buffer | null> {
   const read = readMessages(line);
   if (read.kind === 'unreadable') {
-    await toClient.write(Buffer.from(`${refusalText(read)}\n`));
+    await refuse(options, toClient, read);
     return null;
   }
   const shown = shownOf(options);
+  const token = shown('x-agent-passport') ?? '';
   const kept: JsonObject[] = [];
   const own: JsonObject[] = [];
-  const results = await Promise.all(
-    read.messages.map((message) =>
-      isDecided(message) ? options.requests.answerTo(message, { shown, view, held }) : null,
-    ),
-  );
-  for (const [index, message] of read.messages.entries()) {
-    const refused = results[index] ?? null;
+  const sender = { shown, view, open };
+  const admitted = await Promise.all(read.messages.map((message) => options.requests.admit(message, sender)));
+  for (const { message, refused } of admitted) {
     if (refused !== null) {
       own.push(refused.message);
       continue;
     }
-    const { id, method, params } = message;
+    const { params } = message;
     if (isToolList(message)) options.views.ask(view, isJsonObject(params) ? params['cursor'] : undefined);
-    if ((typeof id === 'string' || typeof id === 'number') && typeof method === 'string')
-      methods.set(id, method);
-    kept.push(options.forwardsPassport ? message : withoutPassport(message));
+    kept.push(options.forwardsPassport ? message : withoutPassport(message, token));
   }
   // The server answers the rest of a batch in a batch of its own.
   if (own.length > 0) await toClient.write(render(read.isBatch ? own : own[0]));
@@ -243,21 +245,15 @@ const shownOf =
     name === 'x-agent-passport' ? passport() : undefined;
 
 async function fromServer(options: StdioProxyOptions, stdout: Readable, ends: Ends): Promise<void> {
-  const { toClient, toServer, methods, held } = ends;
-  const context: AnswerContext = {
-    shown: withMeta(null, shownOf(options)),
-    view,
-    methodOf: (id) => (typeof id === 'string' || typeof id === 'number' ? methods.get(id) : undefined),
-    held,
-  };
+  const { toClient, toServer, open } = ends;
+  const context: AnswerContext = { shown: withMeta(null, shownOf(options)), view, open };
   for await (const line of splitLines(stdout, options.answerBytesMax)) {
     if (!Buffer.isBuffer(line)) {
       options.logger.warn({}, 'a message of the MCP server is too large, and is cut off');
       const message = `The answer of the MCP server has more than ${options.answerBytesMax} bytes.`;
       const written = idAtAnEnd(line.head, line.tail);
-      if (written.ids.length > 0) {
-        await toClient.write(Buffer.from(`${refusalText({ code: refusedCode, message, written })}\n`));
-      }
+      for (const id of written.ids) open.take(JSON.parse(id));
+      if (written.ids.length > 0) await refuse(options, toClient, { code: refusedCode, message, written });
       continue;
     }
     if (isBlank(line)) continue;

@@ -1,10 +1,11 @@
 import { LRUCache } from 'lru-cache';
+import type { AgentTrustError } from '../clients/node/src/errors.ts';
 import type { McpGuardPin, McpToolReport, McpToolReportResult } from '../clients/node/src/generated/api.ts';
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import type { PiiControls } from '../shared/model/constraints.ts';
 import { limits } from '../shared/model/limits.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
-import { type McpTool, readMcpTool } from '../shared/wire/mcp-tool.ts';
+import { type McpTool, readMcpTool } from '../shared/wire/api/mcp-tool.ts';
 import { proxyLimits } from './limits.ts';
 import { ToolViews } from './tool-views.ts';
 
@@ -17,9 +18,14 @@ export interface ToolPinsOptions {
   readonly upstream: string;
   /** Sends a report to the control plane. Rejects where it does not answer, or refuses. */
   readonly report: (report: McpToolReport) => Promise<McpToolReportResult>;
-  /** Origin of the control plane, for the address of a pin. */
-  readonly controlPlaneUrl: string;
   readonly logger: Logger;
+}
+
+/** A call that was not answered as asked for. `status` null: there was no answer. */
+export interface Refused {
+  readonly status: number | null;
+  readonly code: string;
+  readonly detail: string;
 }
 
 /** Why a tool is refused. */
@@ -74,12 +80,24 @@ export class ToolPins {
     return this.#pii;
   }
 
-  /** Reads the pins, unless that has just been tried. Never rejects. */
-  async refresh(ageMsMax: number): Promise<void> {
-    if (performance.now() - this.#readAtMs < ageMsMax) return;
+  /** Reads the pins for the first time; null: they are known. Never rejects. */
+  async readAtStart(): Promise<Refused | null> {
+    let refused: Refused | null = null;
     await this.#inTurn(async () => {
-      if (performance.now() - this.#readAtMs < ageMsMax) return;
-      await this.#send([], false);
+      refused = await this.#send([], false);
+    });
+    return refused;
+  }
+
+  /**
+   * Reads the pins, unless a reading began less than so long before this call; those that ask meanwhile share
+   * one. Never rejects.
+   */
+  async refresh(ageMsMax: number): Promise<void> {
+    const sinceMs = performance.now() - ageMsMax;
+    if (this.#readAtMs > sinceMs) return;
+    await this.#inTurn(async () => {
+      if (this.#readAtMs <= sinceMs) await this.#sendOrWarn([], false);
     });
   }
 
@@ -88,6 +106,7 @@ export class ToolPins {
    * client may see; all of them with `observe`, which waits for nothing.
    */
   async see(view: string, result: JsonObject): Promise<readonly unknown[]> {
+    const seenAtMs = performance.now();
     const given: readonly unknown[] = Array.isArray(result['tools']) ? result['tools'] : [];
     const tools = given.map(readMcpTool);
     const { readded, isWhole } = this.views.see(view, namesOf(given), result['nextCursor'] !== undefined);
@@ -99,6 +118,8 @@ export class ToolPins {
       return given;
     }
     await told;
+    const mayBeAccepted = tools.some((tool) => tool !== null && this.#judge(null, tool.name)?.pinId != null);
+    if (mayBeAccepted) await this.refresh(performance.now() - seenAtMs);
     const twice = namesTwice(tools);
     return given.filter((_, at) => {
       const tool = tools[at];
@@ -108,14 +129,15 @@ export class ToolPins {
     });
   }
 
-  /** Null: the call may pass. Reads the pins again before it refuses, to meet an acceptance at once. */
+  /** Null: the call may pass. Reads the pins before it refuses: an acceptance counts for the next call. */
   async refusalOf(view: string, tool: string): Promise<PinRefusal | null> {
     if (!this.enforces) return null;
-    if (this.#judge(view, tool) === null) {
+    const refusal = this.#judge(view, tool);
+    if (refusal === null) {
       void this.refresh(proxyLimits.pinsMsMax);
       return null;
     }
-    await this.refresh(proxyLimits.pinsPauseMs);
+    await this.refresh(refusal.pinId === null ? proxyLimits.pinsPauseMs : 0);
     return this.#judge(view, tool);
   }
 
@@ -135,12 +157,11 @@ export class ToolPins {
     }
     const isAsShown = (seen === undefined || seen === pin.hash) && !this.#readded.has(tool);
     if (pin.hash !== null && pin.status !== 'changed' && isAsShown) return null;
-    const pinUrl = `${this.#options.controlPlaneUrl}/console/mcp-pins/${pin.pin_id}`;
     return {
       reason: pin.hash === null ? 'tool_not_accepted' : 'tool_changed',
-      message: sentenceOf(pin, pinUrl),
+      message: sentenceOf(pin),
       pinId: pin.pin_id,
-      pinUrl,
+      pinUrl: pin.pin_url,
     };
   }
 
@@ -171,7 +192,7 @@ export class ToolPins {
       const reported = part.map(({ name, definition }) =>
         this.#readded.has(name) ? { definition, readded: true } : { definition },
       );
-      if (!(await this.#send(reported, isLast && isWhole))) return;
+      if (!(await this.#sendOrWarn(reported, isLast && isWhole))) return;
       for (const { name } of part) this.#readded.delete(name);
     }
     this.#wasWhole ||= isWhole;
@@ -183,9 +204,18 @@ export class ToolPins {
     return this.#readded.has(name) || (hash !== pin.hash && hash !== pin.new_hash);
   }
 
-  /** False: there was no answer. */
-  async #send(tools: McpToolReport['tools'], isWhole: boolean): Promise<boolean> {
-    const { gate, upstream, report, logger } = this.#options;
+  /** False: it was not taken. */
+  async #sendOrWarn(tools: McpToolReport['tools'], isWhole: boolean): Promise<boolean> {
+    const refused = await this.#send(tools, isWhole);
+    if (refused === null) return true;
+    const what = 'the control plane takes no report of tools: pins that are known stay in force';
+    this.#options.logger.warn(refused, what);
+    return false;
+  }
+
+  /** Null: it was taken. */
+  async #send(tools: McpToolReport['tools'], isWhole: boolean): Promise<Refused | null> {
+    const { gate, upstream, report } = this.#options;
     this.#readAtMs = performance.now();
     try {
       const answer = await report({
@@ -199,13 +229,14 @@ export class ToolPins {
       if (answer.pins !== null) this.#pins = new Map(answer.pins.map((pin) => [pin.tool, pin]));
       this.#revision = answer.revision;
       this.#warn();
-      return true;
+      return null;
     } catch (error) {
-      logger.warn(
-        { err: error },
-        'the control plane takes no report of tools: pins that are known stay in force',
-      );
-      return false;
+      const {
+        http_status: status = null,
+        code = '',
+        message: detail = '',
+      } = error as Partial<AgentTrustError>;
+      return { status, code, detail };
     }
   }
 
@@ -244,7 +275,7 @@ const tooMany = `The server has more than ${limits.mcpPinsPerUpstreamMax} tools,
 const tooOdd =
   'The tool cannot be pinned: its definition is too large or too deep, or its name stands in the list twice.';
 
-function sentenceOf({ pin_id, tool, change, status }: McpGuardPin, url: string): string {
+function sentenceOf({ pin_id, pin_url, tool, change, status }: McpGuardPin): string {
   const what =
     status === 'rejected'
       ? 'is not as it was accepted, and a person has rejected the change'
@@ -257,7 +288,7 @@ function sentenceOf({ pin_id, tool, change, status }: McpGuardPin, url: string):
           none: 'is not as it was accepted',
         }[change ?? 'none'];
   return (
-    `The tool ${tool} ${what} (pin ${pin_id}). A person has to look at the difference and accept it, at ${url} ` +
+    `The tool ${tool} ${what} (pin ${pin_id}). A person has to look at the difference and accept it, at ${pin_url} ` +
     `or with: agent-trust mcp-pins accept ${pin_id}. After that, call it again.`
   );
 }

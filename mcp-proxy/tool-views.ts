@@ -20,7 +20,18 @@ interface View {
 
 /** The lists of tools of each client, by its name, which is any text. */
 export class ToolViews {
-  readonly #views = new LRUCache<string, View>({ max: proxyLimits.viewsMax });
+  readonly #views = new LRUCache<string, View>({
+    max: proxyLimits.viewsMax,
+    maxSize: proxyLimits.viewNamesMax,
+    sizeCalculation: ({ last, gone, names }) => 1 + gone.size + (last?.size ?? 0) + (names?.size ?? 0),
+    dispose: (view, _, cause) => {
+      if (cause === 'evict') this.#forget(view);
+    },
+  });
+  /** Some client was forgotten: one without a view may be it, and has to list the tools first. */
+  #hasForgotten = false;
+  /** Tools that were gone for clients that were forgotten. */
+  readonly #gone = new Set<string>();
 
   /** A client asks for a page. */
   ask(name: string, cursor: unknown): void {
@@ -39,7 +50,12 @@ export class ToolViews {
   }
 
   isStale(name: string): boolean {
-    return this.#views.get(name)?.isStale === true;
+    return this.#views.get(name)?.isStale ?? this.#hasForgotten;
+  }
+
+  /** A client that has just begun: nothing of it can have been forgotten. */
+  begin(name: string): void {
+    this.#views.set(name, { ...this.#view(name), isStale: false });
   }
 
   /** A page has come. Answers which of its tools are back, and whether the list is whole with it. */
@@ -49,20 +65,32 @@ export class ToolViews {
     hasMore: boolean,
   ): { readonly readded: readonly string[]; readonly isWhole: boolean } {
     const view = this.#view(name);
-    const readded = names.filter((each) => view.gone.delete(each));
+    const readded = names.filter(
+      (each) => view.gone.delete(each) || (view.last === null && this.#gone.delete(each)),
+    );
     const { names: all, isMixed } = view;
     if (all === null) return { readded, isWhole: false };
     // More are not pinned, and of so many nothing is said to be gone.
     for (const each of names) if (all.size < limits.mcpPinsPerUpstreamMax) all.add(each);
-    if (hasMore) return { readded, isWhole: false };
+    if (!hasMore) this.#end(view, all, isMixed);
+    // As another object, whose size is counted anew.
+    this.#views.set(name, { ...view });
+    return { readded, isWhole: !hasMore };
+  }
+
+  #end(view: View, all: ReadonlySet<string>, isMixed: boolean): void {
     view.names = null;
     if (view.isFresh) view.isStale = false;
-    if (isMixed || all.size === limits.mcpPinsPerUpstreamMax) return { readded, isWhole: true };
+    if (isMixed || all.size === limits.mcpPinsPerUpstreamMax) return;
     for (const before of view.last ?? []) {
       if (!all.has(before) && view.gone.size < limits.mcpPinsPerUpstreamMax) view.gone.add(before);
     }
     view.last = all;
-    return { readded, isWhole: true };
+  }
+
+  #forget({ gone }: View): void {
+    this.#hasForgotten = true;
+    for (const name of gone) if (this.#gone.size < limits.mcpPinsPerUpstreamMax) this.#gone.add(name);
   }
 
   #view(name: string): View {
@@ -73,7 +101,7 @@ export class ToolViews {
       gone: new Set(),
       names: null,
       isMixed: false,
-      isStale: false,
+      isStale: this.#hasForgotten,
       isFresh: false,
     };
     this.#views.set(name, view);

@@ -64,7 +64,10 @@ export class Upstream {
       const target = redirectOf(answer, options.method, new URL(path, this.#url));
       if (target === null) return answer;
       discard(answer);
-      if (target === 'nowhere') throw new UpstreamError(502, 'The MCP server redirects to no address.');
+      if (target === 'nowhere') {
+        const message = `The MCP server redirects to no address (HTTP ${answer.statusCode}).`;
+        throw new UpstreamError(502, message);
+      }
       if (target.origin !== this.#url.origin) {
         throw new UpstreamError(502, `The MCP server redirects elsewhere: ${startWith(target)}`);
       }
@@ -103,9 +106,20 @@ export class Upstream {
       const abort = () => sent.destroy(new Error('the client has disconnected'));
       signal.addEventListener('abort', abort, { once: true });
       sent.once('close', () => signal.removeEventListener('abort', abort));
+      const refuse = ({ statusCode }: IncomingMessage, connection: { destroy(): unknown }) => {
+        connection.destroy();
+        reject(new UpstreamError(502, `The MCP server answers ${statusCode}, for which nobody has asked.`));
+      };
+      // Without a listener the request would wait for its deadline.
+      sent.once('upgrade', (answer, socket) => {
+        clearTimeout(deadline);
+        refuse(answer, socket);
+      });
       sent.once('response', (answer) => {
         clearTimeout(deadline);
-        resolve(answer);
+        const { statusCode = 0 } = answer;
+        if (statusCode < 200 || statusCode > 599) refuse(answer, answer);
+        else resolve(answer);
       });
       // Stays on: a connection that breaks later emits its error here as well.
       sent.on('error', (cause) => {
@@ -128,12 +142,16 @@ interface UpstreamRequest {
 
 const startWith = ({ origin, pathname }: URL): string => `--upstream ${origin}${pathname}`;
 
-/** Where a client would go with this answer; null: nowhere, it is one. 303 is a GET, and no call is one. */
+/**
+ * Where a client would go with this answer; null: nowhere, it is one. 303 is a GET, and no call is one. The
+ * choice of 300, the proxy of 305 and what 306 once was are no address of the server.
+ */
 function redirectOf(answer: IncomingMessage, method: string, base: URL): URL | 'nowhere' | null {
   const { statusCode = 0, headers } = answer;
-  if (![301, 302, 303, 307, 308].includes(statusCode)) return null;
+  if (statusCode < 300 || statusCode > 399 || statusCode === 304) return null;
   const { location = '' } = headers;
-  const isReadable = location !== '' && URL.canParse(location, base.href);
+  const isFollowed = [301, 302, 303, 307, 308].includes(statusCode);
+  const isReadable = isFollowed && location !== '' && URL.canParse(location, base.href);
   if (!isReadable || (statusCode === 303 && !['GET', 'HEAD'].includes(method))) return 'nowhere';
   return new URL(location, base.href);
 }

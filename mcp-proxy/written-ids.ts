@@ -1,13 +1,16 @@
-import { isJsonObject } from '../shared/crypto/json-object.ts';
+import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
+import { foldCase } from './find-ambiguity.ts';
 import { proxyLimits } from './limits.ts';
 
 /** Ids of requests as JSON, as their sender wrote them: one of 19 digits is no double. */
 export interface WrittenIds {
   readonly ids: readonly string[];
   readonly isBatch: boolean;
+  /** False: notifications and answers alone, as far as can be seen. Nobody waits for an answer to these. */
+  readonly isAwaited: boolean;
 }
 
-const none: WrittenIds = { ids: [], isBatch: false };
+const none: WrittenIds = { ids: [], isBatch: false, isAwaited: true };
 
 /**
  * The ids under which a client waits for answers to this text, however ambiguous the rest of it is. Without
@@ -18,24 +21,42 @@ export function writtenIds(bytes: Uint8Array): WrittenIds {
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
   const json = parse(text);
   const isBatch = Array.isArray(json);
-  const messages = (isBatch ? json : [json]).filter(isJsonObject);
+  const all: readonly unknown[] = isBatch ? json : [json];
+  const messages = all.filter(isJsonObject);
   if (messages.length > proxyLimits.batchMessagesMax) return none;
   const written = membersCalledId(text, isBatch ? 2 : 1);
   const ids = messages.flatMap((message, at) => {
     const [id, ...others] = written[at] ?? [];
-    const isRequest = typeof message['method'] === 'string' && id !== undefined && others.length === 0;
+    const isRequest = message['method'] !== undefined && id !== undefined && others.length === 0;
     return isRequest && /^["\d-]/.test(id) ? [id] : [];
   });
-  return { ids, isBatch };
+  const isAwaited = messages.length < all.length || all.length === 0 || messages.some(isRequestLike);
+  return { ids, isBatch, isAwaited };
 }
 
-/** Of a message that is too long to be kept: where clients write its id, before or behind all else. */
+/** Of a client, to what the server has asked. */
+const isAnswer = (message: JsonObject): boolean =>
+  message['method'] === undefined && ('result' in message || 'error' in message);
+
+/** In Go, a member in other letters is an id as well. */
+const isRequestLike = (message: JsonObject): boolean =>
+  !isAnswer(message) && Object.keys(message).some((name) => foldCase(name) === 'id');
+
+const text = '"(?:[^"\\\\]|\\\\.){0,64}"';
+const member = `\\s*${text}\\s*:\\s*(?:${text}|[\\w.+-]{1,20})\\s*`;
+const idMember = `\\s*"id"\\s*:\\s*(${text}|-?\\d{1,20})\\s*`;
+const idFirst = new RegExp(`^\\s*\\{(?:${member},)*?${idMember},`);
+const idLast = new RegExp(`,${idMember}(?:,${member})*\\}\\s*$`);
+
+/**
+ * Of a message that is too long to be kept: its id, where only short members stand before or after it. What
+ * has none there is taken for a notification.
+ */
 export function idAtAnEnd(head: Buffer, tail: Buffer): WrittenIds {
-  const id = '("(?:[^"\\\\]|\\\\.){0,64}"|-?\\d{1,20})';
-  const first = new RegExp(`^\\s*\\{(?:\\s*"jsonrpc"\\s*:\\s*"2\\.0"\\s*,)?\\s*"id"\\s*:\\s*${id}\\s*,`);
-  const last = new RegExp(`,\\s*"id"\\s*:\\s*${id}\\s*(?:,\\s*"jsonrpc"\\s*:\\s*"2\\.0"\\s*)?\\}\\s*$`);
-  const found = first.exec(head.toString('utf8'))?.[1] ?? last.exec(tail.toString('utf8'))?.[1];
-  return found === undefined ? none : { ids: [found], isBatch: false };
+  const start = head.toString('utf8');
+  const found = idFirst.exec(start)?.[1] ?? idLast.exec(tail.toString('utf8'))?.[1];
+  if (found !== undefined) return { ids: [found], isBatch: false, isAwaited: true };
+  return { ...none, isAwaited: !/^\s*[{[]/.test(start) };
 }
 
 function parse(text: string): unknown {

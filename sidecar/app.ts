@@ -8,8 +8,9 @@ import type { UnixMillis } from '../shared/model/time.ts';
 import type { Clock } from '../shared/runtime/clock.ts';
 import type { Logger } from '../shared/runtime/logger.ts';
 import type { Random } from '../shared/runtime/random.ts';
-import { isIdentity } from '../shared/wire/request-headers.ts';
-import { traceFields } from '../shared/wire/trace-context.ts';
+import { assertAuthzenHeaders } from '../shared/wire/api/authzen.ts';
+import { isIdentity } from '../shared/wire/api/request-headers.ts';
+import { traceFields } from '../shared/wire/api/trace-context.ts';
 import type { Answers } from './decide/answers.ts';
 import type { CheckHead } from './decide/check.ts';
 import { errorReply, jsonReply, textReply } from './decide/replies.ts';
@@ -35,6 +36,7 @@ import { httpCheck } from './intake/http-check.ts';
 import type { Intake } from './intake/intake.ts';
 import type { KeptBodies } from './intake/kept-bodies.ts';
 import { type Outcomes, takeOutcome } from './intake/outcomes.ts';
+import type { Standings } from './intake/standings.ts';
 import { handshakeHeaders } from './intake/stream/handshake.ts';
 import type { Streams } from './intake/stream/streams.ts';
 import type { Turns } from './intake/turns.ts';
@@ -51,6 +53,7 @@ export interface SidecarAppDeps {
   /** Of a gate, in their order. */
   readonly routesOf: (gateId: string) => CompiledRoutes;
   readonly streams: Pick<Streams, 'upgrade'>;
+  readonly standings: Pick<Standings, 'take'>;
   readonly observed: Observed;
   /** Of this sidecar, as its callers reach it; known once it listens. */
   readonly origin: () => string;
@@ -107,6 +110,7 @@ class Surface implements SidecarApp {
     const nowMs = clock.now();
     const requestId = random.newId('req', nowMs);
     try {
+      if (head.repeated === 'host') refuseRepeated(head);
       const route = routeOf(head);
       // A proxy asks for an agent, and understands 401: see shownPassport.
       if (route.kind !== 'forward_auth') refuseRepeated(head);
@@ -140,6 +144,8 @@ class Surface implements SidecarApp {
         return reading(httpCheck(deps, head, { gateId: null, requestId, nowMs }), head);
       case 'outcome':
         return reading(takeOutcome(deps, head, { ...route, requestId, nowMs }), head);
+      case 'standing':
+        return reading(deps.standings.take(head, { gateId: route.gateId, requestId, nowMs }), head);
       case 'check_batch':
         return reading(checkBatch(deps, this.#admitted(head, route.gateId, { requestId, nowMs })), head);
       case 'forward_auth':
@@ -196,7 +202,10 @@ class Surface implements SidecarApp {
   ): Reply | LargeBody {
     try {
       const { gateId: _, ...evaluator } = this.#admitted(head, null, arrived);
-      return reading(evaluate(this.#deps, evaluator, kind === 'evaluations'), head);
+      const outcome = reading(evaluate(this.#deps, evaluator, kind === 'evaluations'), head);
+      const [requestId = '', contentType = ''] = head.headers;
+      assertAuthzenHeaders(requestId, contentType);
+      return outcome;
     } catch (error) {
       return this.#deps.answers.failure(error, arrived.requestId, head.traceparent);
     }
@@ -247,7 +256,7 @@ function reading<Outcome extends BodyHandler | LargeBody>(
 }
 
 const noHeaders: readonly string[] = [];
-const authzenHeaders: readonly string[] = ['x-request-id'];
+const authzenHeaders: readonly string[] = ['x-request-id', 'content-type'];
 
 /** What the server refuses by itself, in the control plane's words. */
 const refusals = {

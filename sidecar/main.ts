@@ -36,7 +36,7 @@ export interface RunningSidecar {
    * while the control plane is away, or refuses it, and there is no state from an earlier run.
    */
   readonly ready: Promise<void>;
-  /** From now on it is not ready and closes each connection behind its answer; it goes on serving. */
+  /** From now on it is not ready and closes each connection after its answer; it goes on serving. */
   startDraining(): void;
   /**
    * Stops as SIGTERM should: not ready, no new connections, requests in flight answered, their records on

@@ -2,22 +2,34 @@
 export const lanes = {
   pure: ['unit', 'property', 'pii'],
   service: ['api', 'database'],
-  process: ['e2e', 'faults', 'sim'],
+  process: ['faults'],
   extra: [
     'bench',
     'clients',
     'console',
     'contract',
     'docs',
+    'e2e',
     'io',
     'postgres',
     'programs',
     'proxies',
+    'sim',
     'upgrade',
   ],
 } as const;
 
 export type Lane = keyof typeof lanes;
+
+/** What a name of a file says beyond its folder. */
+export const endings = {
+  /** Lane extra, whatever its folder: it searches, kills, floods or waits. */
+  extra: '.extra.test.ts',
+  /** In none of the lanes: it has only a long form, which `npm run test:long` plays. */
+  long: '.long.test.ts',
+  /** It judges time or memory: it runs after all others, and nothing beside it. */
+  alone: '.alone.test.ts',
+} as const;
 
 const isLane = (name: string): name is Lane => Object.hasOwn(lanes, name);
 
@@ -33,7 +45,9 @@ export function askedLanes(names: string | undefined): readonly Lane[] {
 }
 
 /** The lane of a test, by the path from the root of the project; null: it is in none. */
-export function laneOf(path: string): Lane | null {
+export function laneOf(path: string): Lane | 'long' | null {
+  if (path.endsWith(endings.long)) return 'long';
+  if (path.endsWith(endings.extra)) return 'extra';
   const folder = path.split('/')[1] ?? '';
   return (
     Object.keys(lanes)

@@ -9,7 +9,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { measuredCore } from './cores.ts';
-import { type DatabaseKind, startDebianDatabase } from './database.ts';
+import { copiedDatabase, type DatabaseKind, startDebianDatabase } from './database.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { program, ready } from './installation.ts';
 import { freePort, type Program, start } from './programs.ts';
@@ -32,6 +32,8 @@ export interface AuditStage {
   readonly owner: Owner;
   readonly passportIds: readonly string[];
   readonly gateIds: readonly string[];
+  /** The policy of each gate, by its id: what records of its decisions name. */
+  readonly policies: ReadonlyMap<string, string>;
   /** For files; goes with the stage. */
   readonly folder: string;
   stop(): Promise<void>;
@@ -57,11 +59,11 @@ export async function setAuditStage(of: {
     for (const each of stops.toReversed()) await each();
   };
   try {
-    const dataDir = join(folder, 'database');
+    const copy = await copiedDatabase();
     const postgres =
-      of.database === 'debian'
+      of.database === 'debian' && copy === null
         ? await startDebianDatabase({ folder })
-        : await startEmbeddedPostgres({ dataDir, logger: silentLogger, isDisposable: true });
+        : await disposableDatabase(folder, copy);
     stops.push(() => postgres.stop());
     const masterKey = randomBytes(32);
     const apiKey = `at_live_${randomBytes(24).toString('hex')}`;
@@ -87,6 +89,14 @@ export async function setAuditStage(of: {
     const [operator] = await sql<{ account_id: AccountId }[]>`
       SELECT account_id FROM accounts WHERE is_operator`;
     const create = creator(`${origin}/v1`, headers);
+    const passportIds = await many(of.passports, (i) =>
+      create('/passports', { agent_id: `agent-${i}`, permissions: ['orders:create'] }, 'passport_id'),
+    );
+    const gateIds = await many(of.gates, (i) =>
+      create('/gates', { name: `gate ${i}`, trust_level: 'L1' }, 'gate_id'),
+    );
+    const policies = await sql<{ id: string; hash: string }[]>`
+      SELECT gate_id AS id, policy_hash AS hash FROM gate_policies`;
     return {
       origin,
       controlPlane,
@@ -94,12 +104,8 @@ export async function setAuditStage(of: {
       masterKey,
       headers,
       owner: { accountId: must(operator, 'there is a first account').account_id, mode: 'live' },
-      passportIds: await many(of.passports, (i) =>
-        create('/passports', { agent_id: `agent-${i}`, permissions: ['orders:create'] }, 'passport_id'),
-      ),
-      gateIds: await many(of.gates, (i) =>
-        create('/gates', { name: `gate ${i}`, trust_level: 'L1' }, 'gate_id'),
-      ),
+      ...{ passportIds, gateIds },
+      policies: new Map(policies.map(({ id, hash }) => [id, hash])),
       folder,
       stop,
     };
@@ -108,6 +114,17 @@ export async function setAuditStage(of: {
     throw error;
   }
 }
+
+/** The embedded one, in a folder below this, or a copy that is there. */
+export const disposableDatabase = async (
+  folder: string,
+  copy: string | null,
+): Promise<{ readonly url: string; stop(): Promise<void> }> =>
+  copy === null
+    ? startEmbeddedPostgres({
+        ...{ dataDir: join(folder, 'database'), logger: silentLogger, isDisposable: true },
+      })
+    : { url: copy, stop: async () => undefined };
 
 const creator =
   (base: string, headers: Readonly<Record<string, string>>) =>

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
-import { textHash } from '../../shared/crypto/content-hash.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import { signPassportToken } from '../../shared/crypto/passport-token.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
@@ -11,8 +10,8 @@ import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { admitToken, openToken } from '../../shared/verification/verify-token.ts';
-import { noConstraints } from '../../shared/wire/constraints.ts';
-import { renderPassportClaims } from '../../shared/wire/passport-claims.ts';
+import { noConstraints } from '../../shared/wire/api/constraints.ts';
+import { renderPassportClaims } from '../../shared/wire/api/passport-claims.ts';
 
 const random = systemRandom();
 
@@ -22,23 +21,22 @@ export const domain = 'api.example.com';
 export const perTransactionUsd = 500;
 export const amountUsd = 12.5;
 
-/** At which all that follows is decided. */
-export const nowMs = Date.now() as UnixMillis;
+/** At which all that follows was made: a row decides at a moment of its own, which may be an hour later. */
+const madeAtMs = Date.now() as UnixMillis;
 
-const nowS = Math.floor(nowMs / 1_000) as UnixSeconds;
-const accountId = random.newId('acct', nowMs);
+const nowS = Math.floor(madeAtMs / 1_000) as UnixSeconds;
+const accountId = random.newId('acct', madeAtMs);
 
-/** Of a record as most sidecars write it. */
-export const benchExtras: RecordExtras = {
+/** Of a record as most sidecars write it; which policy it names, the stage knows: no other one verifies. */
+export const benchExtras: Omit<RecordExtras, 'policyHash'> = {
   ...emptyExtras,
-  policyHash: textHash('policy'),
   trustLevel: 'L1',
   domain: 'api.example.com',
   stateAgeMs: 400,
 };
 
 export const gate: CompiledGate = compileGate({
-  gateId: random.newId('gate', nowMs),
+  gateId: random.newId('gate', madeAtMs),
   accountId,
   ...{ mode: 'live', version: 1, policyVersion: 1, policyHash: null, trustLevel: 'L1' },
   constraints: {
@@ -58,7 +56,7 @@ const kid = 'bench-key';
 /** With the one key that signed `token`. */
 const keys = keyset(engine, [
   {
-    ...{ kid, purpose: 'passport', retiredAtMs: null, compromised: false, notBeforeMs: nowMs },
+    ...{ kid, purpose: 'passport', retiredAtMs: null, compromised: false, notBeforeMs: madeAtMs },
     publicKey: Buffer.from(signer.publicKey).toString('base64url'),
   },
 ]);
@@ -66,8 +64,8 @@ const keys = keyset(engine, [
 /** A passport of about 600 characters that the gate permits. */
 export const token: string = signPassportToken(
   renderPassportClaims({
-    passportId: random.newId('pass', nowMs),
-    issuerId: random.newId('iss', nowMs),
+    passportId: random.newId('pass', madeAtMs),
+    issuerId: random.newId('iss', madeAtMs),
     ...{
       issuerDomain: null,
       accountId,

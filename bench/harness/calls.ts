@@ -10,7 +10,7 @@ export const callsOf = (name: string, run: () => unknown, callsPerSample = 1_000
   name,
   measure: async (seconds) => {
     let lastResult: unknown;
-    const bench = new Bench({ time: seconds * 1_000, warmupTime: 50 });
+    const bench = new Bench({ time: seconds * 1_000, warmupTime: Math.min(50, seconds * 1_000) });
     bench.add(name, () => {
       for (let i = 0; i < callsPerSample; i++) lastResult = run();
     });

@@ -1,8 +1,9 @@
 import { type Contestant, mustPermit, mustStillPermit, sideOf } from './contestant.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import { type Installation, install } from './installation.ts';
-import { interleaved, type Side } from './rounds.ts';
+import { interleaved, type Side, warmUp } from './rounds.ts';
 import type { BenchOptions } from './row.ts';
+import { briefS } from './size.ts';
 import { type Table, tableLine } from './table.ts';
 import { lackOfWrk } from './wrk.ts';
 
@@ -10,6 +11,7 @@ import { lackOfWrk } from './wrk.ts';
 export interface Scene {
   /** For files. */
   readonly folder: string;
+  readonly size: BenchOptions['size'];
   readonly say: (line: string) => void;
   /** `install`, stopped by itself. */
   readonly installed: (...options: Parameters<typeof install>) => Promise<Installation>;
@@ -34,7 +36,7 @@ export interface Contest {
 
 /** Servers under the load of wrk, in turns, after an uncounted round in which Node compiles. */
 export async function contest(
-  { isQuick, say }: BenchOptions,
+  { size, say }: BenchOptions,
   about: {
     readonly row: string;
     readonly title: string;
@@ -46,8 +48,8 @@ export async function contest(
   },
   prepare: (scene: Scene) => Promise<Contest>,
 ): Promise<Table> {
-  const rounds = isQuick ? 2 : (about.rounds ?? 5);
-  const secondsEach = isQuick ? 1 : (about.secondsEach ?? 2);
+  const rounds = { full: about.rounds ?? 5, quick: 2, brief: 1 }[size];
+  const secondsEach = { full: about.secondsEach ?? 2, quick: 1, brief: briefS }[size];
   const { row, title, unit = 'requests/s' } = about;
   const base = { row, title, unit, rounds, secondsEach };
   const reason = lackOfWrk();
@@ -68,10 +70,10 @@ export async function contest(
       skipped = [],
       notes = [],
       afterwards,
-    } = await prepare({ folder, say, installed, atEnd });
+    } = await prepare({ folder, size, say, installed, atEnd });
     for (const contender of contenders) await mustPermit(contender);
     const sides = contenders.map((contender) => contender.side?.(sideOf(contender)) ?? sideOf(contender));
-    for (const side of sides) await side.measure(secondsEach);
+    await warmUp(sides, { size, seconds: secondsEach });
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
     for (const contender of contenders) await mustStillPermit(contender);
     const ours = contenders[0]?.name ?? '';

@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path';
+import { connect } from '../../control-plane/storage/connect.ts';
 import { findDebianPostgres, makeOwnedDatabase, startDebianPostgres } from './debian-postgres.ts';
 import { freePort, leaveCoreToOthers, pinTree } from './programs.ts';
 
@@ -18,16 +19,51 @@ export const lackOfDebian = (): string | null =>
 
 /** Why a row cannot have it; null: it can. */
 export function lackOf(kind: DatabaseKind): string | null {
-  const reason = kind === 'debian' ? lackOfDebian() : null;
+  const reason = kind === 'debian' && copied === null ? lackOfDebian() : null;
   return reason === null ? null : `${reason} --embedded takes the embedded one.`;
 }
 
 /** For the notes of a table. */
 export function describeDatabase(kind: DatabaseKind): string {
+  if (copied !== null) return 'A copy of a database that was there.';
   if (kind === 'embedded') return 'The embedded PostgreSQL, over a Unix socket.';
   const version = basename(dirname(findDebianPostgres() ?? ''));
   return `PostgreSQL ${version} from Debian's package, over TCP, with its default settings.`;
 }
+
+/** Of databases that are copied; null: each row starts a server of its own. */
+let copied: URL | null = null;
+const copies = new Set<string>();
+let made = 0;
+
+/**
+ * From now on every database is a copy of this one, made by its server as a superuser: a brief run starts
+ * dozens of them. It must have no sessions. A copy without any goes when the next one is made; the last ones
+ * go with that server.
+ */
+export function copyDatabases(url: string): void {
+  copied = new URL(url);
+}
+
+/** What a control plane is given where databases are copied; null: they are not. */
+export async function copiedDatabase(): Promise<string | null> {
+  if (copied === null) return null;
+  const template = copied.pathname.slice(1);
+  const name = `bench_${process.pid}_${++made}`;
+  const sql = connect({ url: at(copied, 'template1'), connectionsMax: 1 });
+  try {
+    for (const earlier of copies)
+      await sql.unsafe(`DROP DATABASE IF EXISTS ${earlier}`).catch(() => undefined);
+    copies.add(name);
+    await sql.unsafe(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
+  } finally {
+    await sql.end();
+  }
+  return at(copied, name);
+}
+
+const at = (url: URL, database: string): string =>
+  Object.assign(new URL(url), { pathname: `/${database}` }).href;
 
 /** A server of its own, with a database that belongs to a role without rights elsewhere. */
 export interface DebianDatabase {

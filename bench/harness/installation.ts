@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { Database } from '../../control-plane/base/database.ts';
 import { connect, socketUrl } from '../../control-plane/storage/connect.ts';
 import { bothCores, measuredCore, otherCore } from './cores.ts';
-import { type DatabaseKind, startDebianDatabase } from './database.ts';
+import { copiedDatabase, type DatabaseKind, startDebianDatabase } from './database.ts';
 import { newFolder, removeFolder } from './folders.ts';
 import type { Decisions } from './permits.ts';
 import {
@@ -134,7 +134,6 @@ async function installIn(
     command = program,
   }: InstallOptions,
 ): Promise<Installation> {
-  const isNice = measured === 'sidecar' && !isControlPlaneHurried;
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
   chmodSync(controlPlaneFolder, 0o711);
   const apiKey = `at_live_${randomBytes(24).toString('hex')}`;
@@ -143,11 +142,15 @@ async function installIn(
 
   const masterKey = randomBytes(32);
   const dataDir = join(controlPlaneFolder, 'control-plane');
+  const copy = await copiedDatabase();
+  // In a brief run nothing is measured, and others may have all cores.
+  const isNice = measured === 'sidecar' && !isControlPlaneHurried && copy === null;
   const postgres =
-    database === 'debian'
+    copy === null && database === 'debian'
       ? await startDebianDatabase({ folder: controlPlaneFolder, cores: controlPlaneCores, isNice })
       : null;
   if (postgres !== null) started.push(postgres);
+  const databaseAt = copy ?? postgres?.url ?? null;
   const startControlPlane = async () => {
     const one = start({
       core: controlPlaneCores,
@@ -158,7 +161,7 @@ async function installIn(
         MASTER_KEY: masterKey.toString('base64url'),
         DATA_DIR: dataDir,
         LOG_LEVEL: 'warn',
-        ...(postgres !== null && { DATABASE_URL: postgres.url }),
+        ...(databaseAt !== null && { DATABASE_URL: databaseAt }),
         ...controlPlaneSettings,
       },
     });
@@ -179,7 +182,7 @@ async function installIn(
     if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${text}`);
     return JSON.parse(text);
   };
-  const url = postgres?.url ?? databaseUrl(dataDir);
+  const url = databaseAt ?? databaseUrl(dataDir);
   const openDatabase = () => connect({ url, connectionsMax: 1, silenceMsMax: databaseSilenceMsMax });
   const seeded: ControlPlane = { origin, apiKey, masterKey, openDatabase, api };
   await seed(seeded);

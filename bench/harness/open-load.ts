@@ -36,7 +36,7 @@ interface Result {
 }
 
 /** Warm-up with the same load, in which the generator's code is compiled. */
-export const warmSeconds = 1;
+export const warmSecondsBefore = (seconds: number): number => Math.min(1, seconds);
 /** Above this p99 of its lateness, the generator measures itself. */
 const latenessP99MsMax = 2;
 
@@ -57,7 +57,12 @@ export async function offer(
   const { port } = new URL(streams[0]?.requests[0]?.url ?? '');
   const generator = start({
     core: otherCore,
-    command: [...peer('open-load'), port, ...[server.pid, warmSeconds, seconds].map(String), ...files],
+    command: [
+      ...peer('open-load'),
+      port,
+      ...[server.pid, warmSecondsBefore(seconds), seconds].map(String),
+      ...files,
+    ],
   });
   try {
     const [, json = ''] = await generator.find(/^RESULT (\{.*\})$/m);

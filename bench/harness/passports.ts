@@ -10,7 +10,7 @@ import type { Passport } from '../../shared/model/passport.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { noConstraints } from '../../shared/wire/constraints.ts';
+import { noConstraints } from '../../shared/wire/api/constraints.ts';
 import type { ControlPlane } from './installation.ts';
 
 const rowsPerInsert = 10_000;
@@ -63,7 +63,7 @@ async function templateOf(installation: ControlPlane, sql: Database): Promise<Pa
   return {
     passportId: String(issued['passport_id']) as Passport['passportId'],
     ...{ accountId, issuerId, publicKey, agentId, agentName: agentId },
-    ...{ mode: 'live', issuerDomain: null, owner: null, isFederated: false },
+    ...{ mode: 'live', issuerDomain: null, owner: null, isFederated: false, suspendedBy: [] },
     ...{ subject: { agent_id: agentId }, trustTier: 'L1' },
     permissions: ['orders:create'] as unknown as Passport['permissions'],
     constraints: noConstraints,

@@ -6,13 +6,18 @@ import { measuredCommit, projectRoot } from './builds.ts';
 import { chart, chartLinesMin, latencyChart, verdictChart } from './charts.ts';
 import { latencyMarkdown } from './latency-table.ts';
 import type { Measured } from './row.ts';
+import type { Size } from './size.ts';
 import { type Machine, machineLine, markdown } from './table.ts';
 import { targetNames } from './targets.ts';
 import { type Verdict, verdictCells, verdictHeader } from './verdict.ts';
 
 /** Not in git. A published run is copied to the folder beside it that is named for its machine. */
 const folder = join(projectRoot, 'bench', 'results', 'latest');
-const quickRemark = 'Measured with --quick: for a look, not for a claim.';
+const remarksOf: Readonly<Record<Size, readonly string[]>> = {
+  full: [],
+  quick: ['Measured with --quick: for a look, not for a claim.'],
+  brief: ['Run with --brief: this says that the rows run, and nothing about speed.'],
+};
 
 const thisMachine = (): Machine => ({
   cpu: cpus()[0]?.model ?? 'unknown processor',
@@ -25,18 +30,19 @@ const thisMachine = (): Machine => ({
 });
 
 /** Writes the page of a row and its charts, and returns the page. */
-export function writePage(row: string, tables: readonly Measured[], isQuick: boolean): string {
+export function writePage(row: string, tables: readonly Measured[], size: Size): string {
+  const write = writerOf(size);
   const sections = tables.map((measured) => {
-    const table = isQuick ? { ...measured, notes: [quickRemark, ...measured.notes] } : measured;
+    const table = { ...measured, notes: [...remarksOf[size], ...measured.notes] };
     const isLatency = 'kind' in table;
     const section = isLatency ? latencyMarkdown(table) : markdown(table);
     const isUncharted = !isLatency && table.isUncharted === true;
     if (isUncharted || table.lines.length < chartLinesMin) return section;
-    writeFile(`${table.row}.svg`, isLatency ? latencyChart(table) : chart(table));
+    write(`${table.row}.svg`, isLatency ? latencyChart(table) : chart(table));
     return section.replace('\n', `\n\n![${table.title}](${table.row}.svg)\n`);
   });
   const page = [...sections, machineLine(thisMachine()), ''].join('\n');
-  writeFile(`${row}.md`, page);
+  write(`${row}.md`, page);
   return page;
 }
 
@@ -47,27 +53,31 @@ export function writePage(row: string, tables: readonly Measured[], isQuick: boo
 export function writeSummary(run: {
   readonly verdicts: readonly Verdict[];
   readonly failures: readonly string[];
-  readonly isQuick: boolean;
+  readonly size: Size;
 }): string {
   const machine = thisMachine();
+  const write = writerOf(run.size);
   const verdicts = run.verdicts.toSorted(
     (a, b) => targetNames.indexOf(a.target) - targetNames.indexOf(b.target),
   );
   const cells = [verdictHeader, ...verdicts.map(verdictCells)];
   const failures = run.failures.map((failure) => `- **Failed**: ${failure}`);
-  const remarks = run.isQuick ? [quickRemark, ''] : [];
+  const remarks = remarksOf[run.size].flatMap((remark) => [remark, '']);
   const [header = [], ...rows] = cells.map((row) => `| ${row.join(' | ')} |`);
   const rule = `|${verdictHeader.map(() => ' --- ').join('|')}|`;
   const page = [
     ...['# What was measured, and what was wanted', '', '![verdicts](summary.svg)', '', ...remarks],
     ...[header, rule, ...rows, '', ...failures, '', machineLine(machine), ''],
   ].join('\n');
-  writeFile('README.md', page);
-  writeFile('summary.svg', verdictChart(verdicts));
+  write('README.md', page);
+  write('summary.svg', verdictChart(verdicts));
   return [...remarks, columns(cells), '', ...failures, machineLine(machine), `Results are in ${folder}`].join(
     '\n',
   );
 }
+
+/** A brief run has nothing to keep. */
+const writerOf = (size: Size) => (size === 'brief' ? () => undefined : writeFile);
 
 function writeFile(name: string, text: string): void {
   mkdirSync(folder, { recursive: true });

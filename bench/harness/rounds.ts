@@ -1,5 +1,6 @@
 import { stolenSeconds as stolenSecondsOfCores } from './cores.ts';
 import { lacksRoom, sharedCacheReadNs } from './shared-cache.ts';
+import type { Size } from './size.ts';
 
 /** The two that the bench uses. */
 const coreCount = 2;
@@ -54,11 +55,25 @@ interface RoundOptions {
 }
 
 /**
+ * Uncounted, as long as a round: until then the compiler of Node works beside the program, on the core that
+ * is measured.
+ */
+export async function warmUp(
+  sides: readonly Side[],
+  { size, seconds }: { readonly size: Size; readonly seconds: number },
+): Promise<void> {
+  if (size === 'brief') return;
+  for (const side of sides) await side.measure(seconds);
+}
+
+/**
  * Measures all sides in every round, in the order A B, B A, A B, ..., so that drift of the machine favours no
  * side. Repeats rounds that lost more than `stolenShareMax` to the host, at most half as many as there are
  * rounds, and keeps those that lost least, whatever their figures. Returns one figure per side and round.
  */
-export async function interleaved(sides: readonly Side[], options: RoundOptions): Promise<Figures> {
+export async function interleaved(sides: readonly Side[], given: RoundOptions): Promise<Figures> {
+  // One round is a look at whether the sides run.
+  const options = given.rounds === 1 ? { sharedReadNs: () => 0, ...given } : given;
   const { rounds, say } = options;
   const measured: Round[] = [];
   const left = () => rounds - measured.filter(({ stolenShare }) => stolenShare <= stolenShareMax).length;

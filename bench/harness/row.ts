@@ -1,13 +1,15 @@
 import type { DatabaseKind } from './database.ts';
 import type { LatencyTable } from './latency-table.ts';
+import type { Size } from './size.ts';
 import type { Table } from './table.ts';
 import type { TargetName } from './targets.ts';
 
 export interface BenchOptions {
-  /** Fewer and shorter rounds: for a look, not for a claim. */
-  readonly isQuick: boolean;
+  readonly size: Size;
   /** Of the rows that can have either. */
   readonly database: DatabaseKind;
+  /** What `npm run build` makes, or a folder like it. */
+  readonly built: string;
   /** Progress, a line at a time. */
   readonly say: (line: string) => void;
 }

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { BenchOptions, Measured, Row } from './row.ts';
 import { sharedCacheReadNs } from './shared-cache.ts';
+import type { Size } from './size.ts';
 import { notMeasured, type Verdict, verdictsOf } from './verdict.ts';
 
 /** No row starts later than this: one and a half times the run of a quiet machine. */
@@ -31,20 +32,19 @@ export interface Outcome {
 /** Runs one row after the other; reports a row that fails and goes on. */
 export async function runRows(
   chosen: readonly Row[],
-  { isQuick, database, say, write, endPrograms, keepAwake, sharedReadNs = sharedCacheReadNs }: RunOptions,
+  { write, sharedReadNs = sharedCacheReadNs, ...options }: RunOptions,
 ): Promise<Outcome> {
   const verdicts: Verdict[] = [];
   const failures: string[] = [];
   const startedMs = performance.now();
-  const progress = estimate(chosen, isQuick);
+  const { size, say, endPrograms } = options;
+  const progress = estimate(chosen, size);
   for (const [index, row] of chosen.entries()) {
     say(`\n[${index + 1}/${chosen.length}] ${row.name}: ${row.describe}; ${progress.left(index)}`);
     try {
       if (performance.now() - startedMs > wholeRunMsMax)
         throw new Error(`not begun: the run has taken ${wholeRunMsMax / 60_000} minutes already`);
-      const tables = await betweenReads(sharedReadNs, () =>
-        runRow(row, { isQuick, database, say, endPrograms, keepAwake }),
-      );
+      const tables = await betweenReads(sharedReadNs, () => runRow(row, options));
       write(row.name, tables);
       const measured = tables.flatMap(verdictsOf);
       failures.push(...tables.flatMap(failedSides).map((side) => `${row.name}: ${side}`));
@@ -75,12 +75,12 @@ async function betweenReads(
 /** Rejects with the row's error, or when the row takes too long. */
 async function runRow(
   row: Row,
-  { isQuick, database, say, endPrograms, keepAwake }: Omit<RunOptions, 'write' | 'sharedReadNs'>,
+  { endPrograms, keepAwake, ...options }: Omit<RunOptions, 'write' | 'sharedReadNs'>,
 ): Promise<readonly Measured[]> {
-  const expectedS = isQuick ? row.seconds.quick : row.seconds.full;
+  const expectedS = secondsOf(row, options.size);
   const secondsMax = Math.max(rowSecondsMin, expectedS * patience);
   const letSleep = row.mayCoresSleep === true ? () => undefined : keepAwake();
-  const measured = row.run({ isQuick, database, say });
+  const measured = row.run(options);
   const hasEnded = new AbortController();
   const tooLong = pause(secondsMax * 1_000, 'too long' as const, { signal: hasEnded.signal });
   try {
@@ -107,9 +107,12 @@ const missing = ({ name, targets }: Row, measured: readonly Verdict[], remark: s
     .map((target) => notMeasured(target, { row: name, remark }));
 
 /** Scales the estimates by the pace of the rows so far. */
-function estimate(chosen: readonly Row[], isQuick: boolean) {
+const secondsOf = ({ seconds }: Row, size: Size): number =>
+  ({ ...seconds, brief: Math.min(seconds.quick, 2) })[size];
+
+function estimate(chosen: readonly Row[], size: Size) {
   const startedMs = performance.now();
-  const seconds = chosen.map((row) => (isQuick ? row.seconds.quick : row.seconds.full));
+  const seconds = chosen.map((row) => secondsOf(row, size));
   const sum = (list: readonly number[]) => list.reduce((total, each) => total + each, 0);
   return {
     left: (done: number): string => {

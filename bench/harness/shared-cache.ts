@@ -54,14 +54,14 @@ function walkNs(of: Int32Array): number {
 }
 
 /** As many steps as there are lines, each to where the line before it says; returns where that ends. */
-export function walk(of: Int32Array): number {
+function walk(of: Int32Array): number {
   let at = 0;
   for (let lines = of.length / lineNumbers; lines > 0; lines--) at = of[at] ?? 0;
   return at;
 }
 
 /** Each line leads to another one, and all of them back to the first, in an order that no core guesses. */
-export function newChain(ofBytes: number): Int32Array {
+function newChain(ofBytes: number): Int32Array {
   const lines = ofBytes / (Int32Array.BYTES_PER_ELEMENT * lineNumbers);
   const order = Array.from({ length: lines }, (_, line) => line);
   // The same order each time: nothing may depend on luck.

@@ -73,6 +73,8 @@ export async function warmLoad(
 }
 
 const shippedMsMax = 180_000;
+/** Between two questions about what has not been shipped; the first ones come sooner. */
+const lookMsMax = 500;
 
 /**
  * Until the control plane has counted every decision that the sidecar has made, and `others` that another
@@ -92,7 +94,14 @@ async function untilShipped(
   const deadline = performance.now() + shippedMsMax;
   // Asked of the sidecar, because each question to the control plane takes from what is waited for; and not
   // of its metrics, because it is charged for its answers, and those cost it 2 to 5 ms of the processor each.
-  while (performance.now() < deadline && (await installation.sidecarWaitingBytes()) > 0) await pause(500);
+  for (
+    let lookMs = 20;
+    (await installation.sidecarWaitingBytes()) > 0;
+    lookMs = Math.min(2 * lookMs, lookMsMax)
+  ) {
+    if (performance.now() > deadline) break;
+    await pause(lookMs);
+  }
   for (;;) {
     let taken = 0;
     for (const gateId of gateIds) {

@@ -62,7 +62,7 @@ export async function drive(load: Load, seconds: number): Promise<Driven> {
   if (load.variety !== undefined) writeFileSync(`${load.scriptPath}.requests`, rawRequests(load.variety));
   const { stdout } = await run('taskset', [
     ...['-c', load.cores ?? String(otherCore), ...(load.goesFirst === true ? ['nice', '-n', '-15'] : [])],
-    ...['wrk', '--threads', '1', '--timeout', '5s', '--duration', `${seconds}s`],
+    ...[...wrkFor(seconds), '--threads', '1', '--timeout', '5s'],
     ...['--connections', String(load.connections ?? connectionsUsual)],
     ...['--script', load.scriptPath, load.url],
   ]);
@@ -85,10 +85,16 @@ export async function loadWith(load: {
   readonly seconds: number;
 }): Promise<void> {
   await run('taskset', [
-    ...['-c', String(otherCore), 'wrk', '--threads', '1', '--connections', String(load.connections)],
-    ...['--duration', `${load.seconds}s`, '--timeout', '5s', '--script', load.scriptPath, load.url],
+    ...['-c', String(otherCore), ...wrkFor(load.seconds), '--threads', '1', '--timeout', '5s'],
+    ...['--connections', String(load.connections), '--script', load.scriptPath, load.url],
   ]);
 }
+
+/** wrk knows whole seconds alone; a signal ends it in order, at its next look after a tenth of a second. */
+const wrkFor = (seconds: number): readonly string[] => [
+  ...(Number.isInteger(seconds) ? [] : ['timeout', '--preserve-status', '--signal=INT', String(seconds)]),
+  ...['wrk', '--duration', `${Math.ceil(seconds)}s`],
+];
 
 function script(load: Load): string {
   const { headers, body, permitsEach, scriptPath, variety } = load;

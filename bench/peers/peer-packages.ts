@@ -15,6 +15,9 @@ const installing = `npm install --no-save --ignore-scripts --prefix ${folder}`;
 /** Minutes for 50 MB from the registry; then there is no network. */
 const installMsMax = 180_000;
 
+/** Why a brief run has no peers. */
+export const leftOut = 'a brief run has its own sides alone';
+
 let isTried = false;
 
 /**

@@ -7,14 +7,19 @@ import type { Installation } from '../harness/installation.ts';
 import { issuePassports } from '../harness/passports.ts';
 import type { Sent } from '../harness/requests.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import type { Size } from '../harness/size.ts';
 import type { Table } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import type { Load } from '../harness/wrk.ts';
 import { haproxyMissing, hasHaproxy, startHaproxy } from '../peers/haproxy.ts';
 
-/** Asked about in turn: a passport that comes again has been forgotten in between. */
-export const passports = Math.ceil(startupLimits.verifiedPassportsMax * 1.1);
+/**
+ * Asked about in turn: a passport that comes again has been forgotten in between. In a brief run none of them
+ * comes again.
+ */
+export const passportsOf = (size: Size): number =>
+  size === 'brief' ? 3_000 : Math.ceil(startupLimits.verifiedPassportsMax * 1.1);
 
 /** P5: decisions about unknown passports. */
 export const cold = (options: BenchOptions): Promise<Table> =>
@@ -25,13 +30,15 @@ export const cold = (options: BenchOptions): Promise<Table> =>
       title: 'Decisions about passports never seen, on one core',
       secondsEach: 2,
       notes: [
-        `${passports.toLocaleString('en-US')} passports in turn, and room for ${startupLimits.verifiedPassportsMax.toLocaleString('en-US')} in the memory of the sidecar: each is unknown when it comes again, which the row verifies. Each has its own chain of records.`,
+        `${passportsOf(options.size).toLocaleString('en-US')} passports in turn, and room for ${startupLimits.verifiedPassportsMax.toLocaleString('en-US')} in the memory of the sidecar: each is unknown when it comes again, which the row verifies. Each has its own chain of records.`,
       ],
     },
     async (scene) => {
       const installation = await scene.installed();
+      const passports = passportsOf(scene.size);
       scene.say(`issuing ${passports.toLocaleString('en-US')} passports`);
-      const { load, variety, finish } = await coldLoad(installation, join(scene.folder, 'ours.lua'));
+      const scriptPath = join(scene.folder, 'ours.lua');
+      const { load, variety, finish } = await coldLoad(installation, scriptPath, passports);
       const answer = await mustPermit({ name: 'the sidecar', load });
       const ours = {
         name: 'agent-trust sidecar',
@@ -42,6 +49,7 @@ export const cold = (options: BenchOptions): Promise<Table> =>
         doesNot: 'rate and daily limits',
         target: null,
       };
+      if (scene.size === 'brief') return { contenders: [ours] };
       if (!hasHaproxy())
         return { contenders: [ours], skipped: [{ side: 'HAProxy', reason: haproxyMissing }] };
       const { origin, withToken, ...haproxy } = await startHaproxy({
@@ -71,7 +79,11 @@ interface ColdLoad {
 }
 
 /** Requests about more passports than a sidecar remembers, in turn; `finish` throws on cache hits. */
-export async function coldLoad(installation: Installation, scriptPath: string): Promise<ColdLoad> {
+export async function coldLoad(
+  installation: Installation,
+  scriptPath: string,
+  passports = passportsOf('full'),
+): Promise<ColdLoad> {
   const tokens = await issuePassports(installation, passports);
   const { gateId, request } = await benchGate(installation);
   return coldLoadOf(installation, { gateId, request, tokens, scriptPath });

@@ -4,12 +4,12 @@ import { decide as decideOn } from '../../shared/decision/decide.ts';
 import { noWindows, type PassportFacts, type RequestFacts } from '../../shared/decision/facts.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
 import {
   active,
   amountUsd,
   domain,
   gate,
-  nowMs,
   permission,
   perTransactionUsd,
   token,
@@ -20,14 +20,14 @@ import { interleaved } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
-import { peerPackage } from '../peers/peer-packages.ts';
+import { leftOut, peerPackage } from '../peers/peer-packages.ts';
 
 /** P13: a whole decision on a compiled gate, beside cedar-wasm on the same rule. */
-export async function decide({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 5;
-  const secondsEach = isQuick ? 0.2 : 1;
+export async function decide({ size, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 3, brief: 1 }[size];
+  const secondsEach = { full: 1, quick: 0.2, brief: 0.02 }[size];
   const ours = callsOf('decide', ourDecision());
-  const found = peerPackage('@cedar-policy/cedar-wasm', say);
+  const found = size === 'brief' ? leftOut : peerPackage('@cedar-policy/cedar-wasm', say);
   const cedar = typeof found === 'string' ? null : callsOf('cedar-wasm', cedarDecision(found.path));
   const sides = cedar === null ? [ours] : [ours, cedar];
   const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
@@ -57,6 +57,7 @@ export async function decide({ isQuick, say }: BenchOptions): Promise<Table> {
 
 function ourDecision(): () => unknown {
   const passport = must(verifyUnknown(token), 'the token is good');
+  const nowMs = systemClock.now();
   const facts: PassportFacts = { kind: 'verified', passport, standing: active };
   const requestOf = (usd: number): RequestFacts => ({
     permissionKey: permission,

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import type { Database } from '../../control-plane/base/database.ts';
 import { offersQuery, totalQuery } from '../../control-plane/discovery/find-offers.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
-import { startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
-import { silentLogger } from '../../shared/runtime/logger.ts';
-import { type DiscoveryQuery, discoverySorts } from '../../shared/wire/discovery.ts';
+import { type DiscoveryQuery, discoverySorts } from '../../shared/wire/api/discovery.ts';
+import { disposableDatabase } from '../harness/audit-stage.ts';
 import { measuredCore } from '../harness/cores.ts';
+import { copiedDatabase } from '../harness/database.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { program, ready } from '../harness/installation.ts';
 import { type LatencyLine, type LatencyTable, latencyLine } from '../harness/latency-table.ts';
@@ -18,18 +18,16 @@ import type { BenchOptions } from '../harness/row.ts';
 import { targets } from '../harness/targets.ts';
 
 /** P18, first half: p99 of discovery over HTTP with a million entries, at a fixed rate of arrivals. */
-export async function discover({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
-  const entries = isQuick ? 50_000 : 1_000_000;
-  const requests = isQuick ? 200 : 3_000;
+export async function discover({ size, say }: BenchOptions): Promise<LatencyTable> {
+  const entries = { full: 1_000_000, quick: 50_000, brief: 2_000 }[size];
+  const requests = { full: 3_000, quick: 200, brief: 20 }[size];
   const folder = newFolder('discover');
   // PostgreSQL runs as a user of its own when this is run by root, and must be able to pass through.
   chmodSync(folder, 0o711);
   const stops: (() => Promise<void>)[] = [];
   try {
-    const dataDir = join(folder, 'database');
-    const postgres = await onMeasuredCore(() =>
-      startEmbeddedPostgres({ dataDir, logger: silentLogger, isDisposable: true }),
-    );
+    const copy = await copiedDatabase();
+    const postgres = await onMeasuredCore(() => disposableDatabase(folder, copy));
     stops.push(() => postgres.stop());
     const origin = `http://127.0.0.1:${await freePort()}`;
     const controlPlane = start({

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { embeddedOf, projectRoot } from '../harness/builds.ts';
 import { chargedSide } from '../harness/charged-side.ts';
 import { mustPermit } from '../harness/contestant.ts';
 import { measuredCore } from '../harness/cores.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
 import { type Program, peer, start } from '../harness/programs.ts';
-import { interleaved, type Side } from '../harness/rounds.ts';
+import { interleaved, type Side, warmUp } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 import { allShipped, benchGate, checkLoad } from '../harness/warm-load.ts';
@@ -34,10 +34,10 @@ const lines = [
 ] as const;
 
 /** P23: decisions in the process that asks beside a sidecar that is asked over HTTP. */
-export async function embedded({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 2 : 5;
+export async function embedded({ size, built, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 2, brief: 1 }[size];
   // Records are made faster than one control plane commits them, and each round waits for its own.
-  const secondsEach = isQuick ? 1 : 2;
+  const secondsEach = { full: 2, quick: 1, brief: briefS }[size];
   const base = {
     row: 'embedded',
     title: 'Warm decisions in the process that asks, on one core',
@@ -54,10 +54,9 @@ export async function embedded({ isQuick, say }: BenchOptions): Promise<Table> {
   let service: Program | null = null;
   try {
     const asked: Asked = { installation, folder, ...(await benchGate(installation)), decided: 0 };
-    service = await startService(asked);
+    service = await startService(asked, join(built, 'sidecar', 'embedded', 'start-embedded.js'));
     const sides = [await embeddedSide(asked, service), await servedSide(asked)];
-    // As in `warm`: until then the compiler of Node works beside the program.
-    for (const side of sides) await side.measure(secondsEach);
+    await warmUp(sides, { size, seconds: secondsEach });
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
     return {
       ...base,
@@ -90,7 +89,7 @@ export interface Asked {
 /** `embedded`: what the service imports as `agent-trust/embedded`. */
 export async function startService(
   { installation, folder, ...asked }: Asked,
-  embedded = embeddedOf(projectRoot),
+  embedded: string,
 ): Promise<Program> {
   const { key } = await installation.api('POST', '/api-keys', {
     name: 'embedded',

@@ -26,14 +26,15 @@ import { forgetPeak, judgedMemory, type MemoryTaken, mebibytes, memoryOf } from 
 import { peer, start } from '../harness/programs.ts';
 import { interleaved, type Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 
 /** P19: what an export costs in memory, and its offline verification in time and memory. */
-export async function exportOf({ isQuick, say }: BenchOptions): Promise<Table> {
-  const records = isQuick ? 20_000 : 1_000_000;
-  const rounds = isQuick ? 2 : 3;
-  const secondsEach = isQuick ? 1 : 5;
+export async function exportOf({ size, say }: BenchOptions): Promise<Table> {
+  const records = { full: 1_000_000, quick: 20_000, brief: 2_000 }[size];
+  const rounds = { full: 3, quick: 2, brief: 1 }[size];
+  const secondsEach = { full: 5, quick: 1, brief: briefS }[size];
   const stage = await setAuditStage({ passports: 50, gates: 10 });
   try {
     say(`appending ${records.toLocaleString('en-US')} signed records`);
@@ -128,18 +129,19 @@ async function fill(stage: AuditStage, records: number): Promise<string> {
 }
 
 function recordOf(
-  { owner, passportIds, gateIds, sources }: AuditStage & { readonly sources: readonly SidecarId[] },
+  { owner, passportIds, gateIds, policies, sources }: AuditStage & { readonly sources: readonly SidecarId[] },
   number: number,
   random: ReturnType<typeof systemRandom>,
 ): NewRecord {
   const passportId = must(passportIds[number % passportIds.length], 'there are passports') as PassportId;
+  const gateId = must(gateIds[number % gateIds.length], 'there are gates') as GateId;
   const nowMs = systemClock.now();
   return {
     record: {
       id: random.newId('att', nowMs),
       chainId: passportId as ChainId,
       passportId,
-      gateId: must(gateIds[number % gateIds.length], 'there are gates') as GateId,
+      gateId,
       decision: 'PERMIT',
       reason: null,
       requestHash: textHash(`request ${number}`),
@@ -154,6 +156,7 @@ function recordOf(
       sourceAccount: owner.accountId,
       timestampMs: nowMs,
       ...benchExtras,
+      policyHash: must(policies.get(gateId), 'a gate has a policy'),
     },
     passportOwner: owner,
     gateOwner: owner,

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { must } from '../../shared/errors/assert.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
-import { disturbanceOf, type Offered, offer, warmSeconds } from '../harness/open-load.ts';
+import { disturbanceOf, type Offered, offer, warmSecondsBefore } from '../harness/open-load.ts';
 import { onlyPermits } from '../harness/permits.ts';
 import type { Sent } from '../harness/requests.ts';
 import { interleaved, ratios, type Side, summary } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import { connectionsUsual, drive, lackOfWrk } from '../harness/wrk.ts';
@@ -18,9 +19,9 @@ const shareOfPeak = 0.3;
 const garbageTokens = 5_000;
 
 /** P10: good requests that are answered in time beside as many with garbage for a token, and without them. */
-export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 2 : 5;
-  const secondsEach = isQuick ? 1 : 2;
+export async function garbage({ size, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 2, brief: 1 }[size];
+  const secondsEach = { full: 2, quick: 1, brief: briefS }[size];
   const title = 'Good requests beside as many with garbage for a token, on one core';
   const base = { row: 'garbage', title, unit: 'PERMIT/s', rounds, secondsEach, isLoadFixed: true } as const;
   const reason = lackOfWrk();
@@ -38,9 +39,9 @@ export async function garbage({ isQuick, say }: BenchOptions): Promise<Table> {
     });
     const good = asking(passport);
     const load = { ...good, scriptPath: join(folder, 'peak.lua') };
-    await drive(load, secondsEach);
+    if (size !== 'brief') await drive(load, secondsEach);
     const asked = { name: 'the peak', programs: [installation.sidecar], underWayMax: connectionsUsual };
-    const { done, seconds } = await onlyPermits(asked, () => drive(load, isQuick ? 1 : 3));
+    const { done, seconds } = await onlyPermits(asked, () => drive(load, Math.ceil(secondsEach * 1.5)));
     await allShipped(installation, [gateId]);
     const perSecond = Math.round((done / seconds) * shareOfPeak);
     const bad = Array.from({ length: garbageTokens }, (_, index) => asking(garbageLike(passport, index)));
@@ -116,7 +117,7 @@ function sideOf(
       const streams = of.streams.map((requests) => ({ requests, perSecond: of.perSecond }));
       const results = await offer(streams, { folder, seconds, server: installation.sidecar });
       // The warm-up included.
-      const coresBusy = (installation.sidecar.cpuSeconds() - before) / (warmSeconds + seconds);
+      const coresBusy = (installation.sidecar.cpuSeconds() - before) / (warmSecondsBefore(seconds) + seconds);
       await allShipped(installation, [gateId]);
       offered.push(...results);
       const perSecond = must(results[0], 'the good ones are the first').permittedInTime / seconds;

@@ -9,6 +9,7 @@ import { addRevocations, issuePassports } from '../harness/passports.ts';
 import { requestOfBytes, type Sent } from '../harness/requests.ts';
 import type { Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import type { Table } from '../harness/table.ts';
 import { allShipped, benchGate, headersOf } from '../harness/warm-load.ts';
 import { drive, type Load } from '../harness/wrk.ts';
@@ -18,14 +19,26 @@ const revocationBytesMax = 64 * 1024 ** 2;
 
 /** How throughput and memory of a sidecar change as the work grows: a table for each way to grow. */
 export async function growth(options: BenchOptions): Promise<readonly Table[]> {
-  const { isQuick } = options;
   const tables: Table[] = [];
   for (const grow of [byRequestSize, byConstraints, byBatch, byGates, byPassports, byRevocations])
-    tables.push(await grow(options, isQuick));
+    tables.push(await grow(options));
   return tables;
 }
 
-type Grow = (options: BenchOptions, isQuick: boolean) => Promise<Table>;
+/** By the size of the run. */
+const gatesOfSize = { full: [1, 100, 10_000, 100_000], quick: [1, 1_000], brief: [10] } as const;
+const passportsOfSize = {
+  full: [1, 1_000, 50_000, 100_000, 1_000_000],
+  quick: [1, 5_000],
+  brief: [100],
+} as const;
+const revocationsOfSize = {
+  full: [0, 10_000, 100_000, 1_000_000],
+  quick: [0, 10_000],
+  brief: [100],
+} as const;
+
+type Grow = (options: BenchOptions) => Promise<Table>;
 
 /** Each line is compared with the first, the smallest. */
 const line = (index: number): Pick<Contender, 'does' | 'doesNot' | 'target'> => ({
@@ -185,7 +198,7 @@ const batchSide = ({ name, program, load, finish }: Contender, size: number): Si
 /** Asked at in turn, where there are as many. */
 const gatesAsked = 1_000;
 
-const byGates: Grow = (options, isQuick) =>
+const byGates: Grow = (options) =>
   contest(
     options,
     {
@@ -198,7 +211,7 @@ const byGates: Grow = (options, isQuick) =>
       ],
     },
     (scene) =>
-      ofSizes(scene, isQuick ? [1, 1_000] : [1, 100, 10_000, 100_000], 'gates', async (size, index) => {
+      ofSizes(scene, gatesOfSize[scene.size], 'gates', async (size, index) => {
         const stage = await stageIn(scene, (controlPlane) => seedGates(controlPlane, size - 1));
         const { gateId, passport, request } = stage;
         const others = Array.from({ length: Math.min(size, gatesAsked) - 1 }, (_, i) => seededGateId(i + 1));
@@ -211,7 +224,7 @@ const byGates: Grow = (options, isQuick) =>
 /** Requests that the generator holds at once: 45 MB. */
 const shownAtOnce = 50_000;
 
-const byPassports: Grow = (options, isQuick) =>
+const byPassports: Grow = (options) =>
   contest(
     options,
     {
@@ -224,26 +237,21 @@ const byPassports: Grow = (options, isQuick) =>
       ],
     },
     (scene) =>
-      ofSizes(
-        scene,
-        isQuick ? [1, 5_000] : [1, 1_000, 50_000, 100_000, 1_000_000],
-        'passports',
-        async (size, index) => {
-          const stage = await stageIn(scene);
-          const { gateId, request, installation } = stage;
-          let last: readonly Sent[] = [];
-          for (let shown = 0; shown < size; shown += last.length) {
-            const tokens = await issuePassports(installation, Math.min(shownAtOnce, size - shown));
-            last = tokens.map((passport) => sent(stage, gateId, { passport, request }));
-            await showEach(scene, last);
-            await allShipped(installation, [gateId]);
-            scene.say(`${shown + last.length} of ${size} passports were shown`);
-          }
-          const requests = last.slice(-100);
-          const name = `${size} passports`;
-          return { stage, one: contender(scene, stage, { index, name, requests, gateIds: [gateId] }) };
-        },
-      ),
+      ofSizes(scene, passportsOfSize[scene.size], 'passports', async (size, index) => {
+        const stage = await stageIn(scene);
+        const { gateId, request, installation } = stage;
+        let last: readonly Sent[] = [];
+        for (let shown = 0; shown < size; shown += last.length) {
+          const tokens = await issuePassports(installation, Math.min(shownAtOnce, size - shown));
+          last = tokens.map((passport) => sent(stage, gateId, { passport, request }));
+          await showEach(scene, last);
+          await allShipped(installation, [gateId]);
+          scene.say(`${shown + last.length} of ${size} passports were shown`);
+        }
+        const requests = last.slice(-100);
+        const name = `${size} passports`;
+        return { stage, one: contender(scene, stage, { index, name, requests, gateIds: [gateId] }) };
+      }),
   );
 
 /** Sends until every request was sent once, in turn. */
@@ -252,16 +260,16 @@ async function showEach(scene: Scene, requests: readonly Sent[]): Promise<void> 
     ...must(requests[0], 'there is a request'),
     ...{ variety: requests, scriptPath: join(scene.folder, 'show.lua') },
   };
-  for (let sentSoFar = 0; sentSoFar < requests.length; ) sentSoFar += (await drive(load, 1)).done;
+  for (let sentSoFar = 0; sentSoFar < requests.length; )
+    sentSoFar += (await drive(load, scene.size === 'brief' ? briefS : 1)).done;
 }
 
-const byRevocations: Grow = async (options, isQuick) => {
-  const sizes = isQuick ? [0, 10_000] : [0, 10_000, 100_000, 1_000_000];
+const byRevocations: Grow = async (options) => {
   return contest(
     options,
     { row: 'growth-revocations', title: 'Growth: revoked passports', secondsEach: 2, notes: [ratioNote] },
     (scene) =>
-      ofSizes(scene, sizes, 'revocations', async (size, index) => {
+      ofSizes(scene, revocationsOfSize[scene.size], 'revocations', async (size, index) => {
         const stage = await stageIn(scene, (controlPlane) => addRevocations(controlPlane, size));
         const { gateId, passport, request } = stage;
         const requests = [sent(stage, gateId, { passport, request })];

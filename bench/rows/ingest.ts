@@ -10,8 +10,8 @@ import {
   renderOutcomePart,
   renderRowHead,
   renderRowTail,
-} from '../../shared/wire/spooled-record.ts';
-import { syncVersion } from '../../shared/wire/sync.ts';
+} from '../../shared/wire/sync/spooled-record.ts';
+import { syncVersion } from '../../shared/wire/sync/sync.ts';
 import { BatchBuilder, type ShippingConnection } from '../../sidecar/attest/batch.ts';
 import { BlockWriter, frameBytesMax, frameRecords, SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { type AuditStage, setAuditStage } from '../harness/audit-stage.ts';
@@ -177,10 +177,10 @@ function statOf(pid: number): { parent: number; seconds: number; endedSeconds: n
  * P11: records of sidecars with a backlog, from the wire to the commit; P25: what they take in the database.
  * The clock stops when the last batch is answered, which is after its commit.
  */
-export async function ingest({ isQuick, database, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 7;
-  const batches = isQuick ? 10 : 40;
-  const storedMin = isQuick ? 200_000 : 2_000_000;
+export async function ingest({ size, database, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 7, quick: 3, brief: 1 }[size];
+  const batches = { full: 40, quick: 10, brief: 2 }[size];
+  const storedMin = { full: 2_000_000, quick: 200_000, brief: 1_000 }[size];
   const title = 'Records of sidecars, committed';
   const base = { row: 'ingest', title, unit: 'records/s', rounds, secondsEach: 0 };
   const reason = lackOf(database);

@@ -6,8 +6,9 @@ import { Pool } from 'undici';
 import { describeDatabase, lackOf } from '../harness/database.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
-import { interleaved, type Side } from '../harness/rounds.ts';
+import { interleaved, type Side, warmUp } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 import { headersOf } from '../harness/warm-load.ts';
@@ -23,9 +24,9 @@ const request = { permission_key: 'orders:create', amount: 0.25 };
  * P24: goodput of requests with an idempotency key, each of which asks the control plane, by the number of
  * clients in a closed loop; and what an open-loop overload leaves behind.
  */
-export async function keyed({ isQuick, database, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 2 : 5;
-  const secondsEach = isQuick ? 1 : 3;
+export async function keyed({ size, database, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 2, brief: 1 }[size];
+  const secondsEach = { full: 3, quick: 1, brief: briefS }[size];
   const title = 'Requests with an idempotency key, settled before they are answered';
   const base = { row: 'keyed', title, unit: 'PERMIT/s', rounds, secondsEach, isLoadFixed: true } as const;
   const reason = lackOf(database) ?? lackOfWrk();
@@ -40,7 +41,7 @@ export async function keyed({ isQuick, database, say }: BenchOptions): Promise<T
     const sides = clientCounts.map((clients) =>
       keyedSide(installation as Installation, target, { name: nameOf(clients), clients, folder }),
     );
-    for (const side of sides) await side.measure(1);
+    await warmUp(sides, { size, seconds: 1 });
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
     const lines = clientCounts.map((clients) =>
       tableLine(
@@ -59,7 +60,7 @@ export async function keyed({ isQuick, database, say }: BenchOptions): Promise<T
     );
     const left = await overloaded(installation, target, {
       perSecond: best * overload,
-      seconds: isQuick ? 2 : 7,
+      seconds: { full: 7, quick: 2, brief: briefS }[size],
       say,
     });
     return { ...base, lines, skipped: [], notes: [describeDatabase(database), ...notes, ...left] };

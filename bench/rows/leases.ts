@@ -3,8 +3,9 @@ import { type Contestant, mustPermit, mustStillPermit, sideOf } from '../harness
 import { describeDatabase, lackOf } from '../harness/database.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
-import { interleaved, type Side } from '../harness/rounds.ts';
+import { interleaved, type Side, warmUp } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { allShipped, headersOf } from '../harness/warm-load.ts';
 import { lackOfWrk } from '../harness/wrk.ts';
@@ -15,9 +16,9 @@ const moneyMaxUsd = 1_000_000_000;
 const request = { permission_key: 'orders:create', amount: 0.25, currency: 'USD' };
 
 /** P12: how many calls the limits of a busy gate cost, and what they cost in decisions. */
-export async function leases({ isQuick, database, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 2 : 5;
-  const secondsEach = isQuick ? 1 : 2;
+export async function leases({ size, database, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 2, brief: 1 }[size];
+  const secondsEach = { full: 2, quick: 1, brief: briefS }[size];
   const title = 'Limits on five windows, taken from leases';
   const base = { row: 'leases', title, unit: 'requests/s', rounds, secondsEach };
   const reason = lackOf(database) ?? lackOfWrk();
@@ -36,7 +37,7 @@ export async function leases({ isQuick, database, say }: BenchOptions): Promise<
       .map((side) =>
         side.name === limited.name ? countingCalls(side, installation as Installation, calls) : side,
       );
-    for (const side of sides) await side.measure(secondsEach);
+    await warmUp(sides, { size, seconds: secondsEach });
     calls.length = 0;
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
     for (const contestant of contestants) await mustStillPermit(contestant);

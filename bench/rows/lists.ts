@@ -21,15 +21,15 @@ const startMs = Date.parse('2026-01-01T00:00:00Z');
  * P18, second half: p99 of the first page of attestations over HTTP with ten million of them, whatever is
  * asked for.
  */
-export async function lists({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
-  const records = isQuick ? 100_000 : 10_000_000;
-  const requestsEach = isQuick ? 20 : 200;
+export async function lists({ size, say }: BenchOptions): Promise<LatencyTable> {
+  const records = { full: 10_000_000, quick: 100_000, brief: 100_000 }[size];
+  const requestsEach = { full: 200, quick: 20, brief: 2 }[size];
   const stage = await setAuditStage({ passports: 100, gates: 20 });
   try {
     await fill(stage, records, say);
     const questions = questionsAbout(stage, records);
     // Each connection plans each question a few times before PostgreSQL keeps the plan.
-    await ask(stage, questions, { requestsEach: isQuick ? 3 : 20, say });
+    await ask(stage, questions, { requestsEach: { full: 20, quick: 3, brief: 1 }[size], say });
     const nothings = { origin: stage.origin, perSecond: arrivalsPerSecond / pagesPerNothing };
     const [answers, floor] = await Promise.all([
       ask(stage, questions, { requestsEach, say }),

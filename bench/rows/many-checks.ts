@@ -5,8 +5,9 @@ import { otherCore } from '../harness/cores.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
 import { peer, start } from '../harness/programs.ts';
-import { interleaved, type Side, summary } from '../harness/rounds.ts';
+import { interleaved, type Side, summary, warmUp } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { type TargetName, wantedOf } from '../harness/targets.ts';
 import { allShipped, benchGate, checkLoad } from '../harness/warm-load.ts';
@@ -61,11 +62,11 @@ export const batch = (options: BenchOptions): Promise<Table> =>
   });
 
 async function measured(
-  { isQuick, say }: BenchOptions,
+  { size, say }: BenchOptions,
   row: Pick<Table, 'row' | 'title' | 'notes'> & { readonly ways: (asked: Asked) => readonly Way[] },
 ): Promise<Table> {
-  const rounds = isQuick ? 2 : 5;
-  const secondsEach = 1;
+  const rounds = { full: 5, quick: 2, brief: 1 }[size];
+  const secondsEach = size === 'brief' ? briefS : 1;
   const base = { row: row.row, title: row.title, unit: 'decisions/s', rounds, secondsEach };
   const reason = lackOfWrk();
   if (reason !== null) {
@@ -82,8 +83,7 @@ async function measured(
         generatorBusy.get(way.name)?.push(generatorCpuSeconds / seconds),
       ),
     );
-    // As in `warm`: until then the compiler of Node works beside the program.
-    for (const side of sides) await side.measure(secondsEach);
+    await warmUp(sides, { size, seconds: secondsEach });
     for (const busy of generatorBusy.values()) busy.length = 0;
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
     const recorded = await mustHaveAll(asked);

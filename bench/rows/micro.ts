@@ -16,13 +16,13 @@ import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { counterOf } from '../../shared/quota/window-limit.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { parseCheckBody } from '../../shared/wire/check.ts';
-import { decisionJson, renderDecision } from '../../shared/wire/decision.ts';
-import { parseHost } from '../../shared/wire/domain.ts';
-import { closed, FreeForm } from '../../shared/wire/fields.ts';
-import { shapeReader } from '../../shared/wire/shape.ts';
-import { renderRecordRow, renderRowHead } from '../../shared/wire/spooled-record.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import { parseCheckBody } from '../../shared/wire/api/check.ts';
+import { decisionJson, renderDecision } from '../../shared/wire/api/decision.ts';
+import { parseHost } from '../../shared/wire/api/domain.ts';
+import { closed, FreeForm } from '../../shared/wire/api/fields.ts';
+import { shapeReader } from '../../shared/wire/api/shape.ts';
+import { renderRecordRow, renderRowHead } from '../../shared/wire/sync/spooled-record.ts';
+import type { SpooledRecord } from '../../shared/wire/sync/sync.ts';
 import type { HeldView } from '../../sidecar/quota/held-view.ts';
 import type { HeldWindow } from '../../sidecar/quota/held-window.ts';
 import { WindowTable } from '../../sidecar/quota/window-table.ts';
@@ -42,9 +42,9 @@ interface Trick {
 }
 
 /** A trick that is no faster than its plain form goes. Comments cite the tricks by name. */
-export async function micro({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 5;
-  const secondsEach = isQuick ? 0.1 : 0.5;
+export async function micro({ size, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 3, brief: 1 }[size];
+  const secondsEach = { full: 0.5, quick: 0.1, brief: 0.01 }[size];
   const sides = tricks.flatMap(({ name, run, plain }) => [
     callsOf(name, run),
     callsOf(plain.name, plain.run),

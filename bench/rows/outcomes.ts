@@ -13,9 +13,9 @@ const lookMs = 5;
 const batchMax = limits.ingestRecordsMax;
 
 /** P30: outcomes of held PERMITs, from the wire until the last is settled with its record. */
-export async function outcomes({ isQuick, database, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 2 : 5;
-  const batches = isQuick ? 2 : 10;
+export async function outcomes({ size, database, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 2, brief: 1 }[size];
+  const batches = { full: 10, quick: 2, brief: 1 }[size];
   const title = 'Outcomes of held PERMITs, committed';
   const base = { row: 'outcomes', title, unit: 'outcomes/s', rounds, secondsEach: 0 };
   const reason = lackOf(database);

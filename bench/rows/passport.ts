@@ -4,34 +4,27 @@ import { decide } from '../../shared/decision/decide.ts';
 import { noWindows, type RequestFacts, type VerifiedPassport } from '../../shared/decision/facts.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
-import {
-  active,
-  amountUsd,
-  domain,
-  gate,
-  nowMs,
-  permission,
-  token,
-  verifyUnknown,
-} from '../harness/bench-facts.ts';
+import { active, amountUsd, domain, gate, permission, token, verifyUnknown } from '../harness/bench-facts.ts';
 import { callsOf } from '../harness/calls.ts';
 import { type Figures, interleaved, ratios, summary } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
-import { peerPackage } from '../peers/peer-packages.ts';
+import { leftOut, peerPackage } from '../peers/peer-packages.ts';
 
 /** Each call takes a thousand times as long as one of ours. */
 const peerCallsPerSample = 5;
 
 /** P16: whether an agent may do what it asks for, from its token, in process. */
-export async function passport({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 5;
-  const secondsEach = isQuick ? 0.2 : 1;
+export async function passport({ size, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 3, brief: 1 }[size];
+  const secondsEach = { full: 1, quick: 0.2, brief: 0.02 }[size];
   const known = callsOf('a passport seen before', knownPassport());
   const unknown = callsOf('a passport never seen', unknownPassport(), 100);
-  const found = peerPackage('agent-passport-system', say);
+  const found = size === 'brief' ? leftOut : peerPackage('agent-passport-system', say);
   const peer =
     typeof found === 'string'
       ? null
@@ -87,24 +80,26 @@ const request: RequestFacts = {
   ...{ requestHash: `sha256:${'0a'.repeat(32)}`, hold: null, display: null, pii: null },
 };
 
-function decideAbout(verified: VerifiedPassport | undefined | null): string {
+function decideAbout(verified: VerifiedPassport | undefined | null, nowMs: UnixMillis): string {
   if (verified === undefined || verified === null) return 'BLOCK';
   const facts = { kind: 'verified', passport: verified, standing: active } as const;
   return decide(gate, facts, request, noWindows, nowMs).outcome;
 }
 
 function knownPassport(): () => unknown {
+  const nowMs = systemClock.now();
   const cache = verifiedCache(10);
   const bytes = Buffer.from(token);
   cache.remember(token, must(verifyUnknown(token), 'the token is good'));
   // As each request brings it: the same text in a new string.
-  const run = () => decideAbout(cache.find(bytes.toString('latin1')));
+  const run = () => decideAbout(cache.find(bytes.toString('latin1')), nowMs);
   assert(run() === 'PERMIT', 'the request is permitted');
   return run;
 }
 
 function unknownPassport(): () => unknown {
-  const run = () => decideAbout(verifyUnknown(token));
+  const nowMs = systemClock.now();
+  const run = () => decideAbout(verifyUnknown(token), nowMs);
   assert(run() === 'PERMIT', 'the request is permitted');
   return run;
 }

@@ -8,10 +8,11 @@ import { compileGate } from '../../shared/decision/compile-gate.ts';
 import { decide } from '../../shared/decision/decide.ts';
 import { noWindows, type RequestFacts, type VerifiedPassport } from '../../shared/decision/facts.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
 import { openProof } from '../../shared/verification/open-proof.ts';
-import { noConstraints } from '../../shared/wire/constraints.ts';
+import { noConstraints } from '../../shared/wire/api/constraints.ts';
 import { ProofMemory } from '../../sidecar/settle/proof-memory.ts';
-import { active, gate, nowMs, permission, token, verifyUnknown } from '../harness/bench-facts.ts';
+import { active, gate, permission, token, verifyUnknown } from '../harness/bench-facts.ts';
 import { callsOf } from '../harness/calls.ts';
 import { interleaved } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
@@ -23,9 +24,9 @@ const callsPerSample = 100;
 const proofCount = 4_096;
 
 /** Decisions with a proof by RFC 9421 beside the one signature that each of them checks, on this core. */
-export async function possession({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 5;
-  const secondsEach = isQuick ? 0.2 : 1;
+export async function possession({ size, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 3, brief: 1 }[size];
+  const secondsEach = { full: 1, quick: 0.2, brief: 0.02 }[size];
   const { withProof, bare } = sides();
   const both = [
     callsOf('decisions with a proof', withProof, callsPerSample),
@@ -57,6 +58,8 @@ export async function possession({ isQuick, say }: BenchOptions): Promise<Table>
 }
 
 function sides(): { readonly withProof: () => unknown; readonly bare: () => unknown } {
+  // Proofs hold for some minutes from now.
+  const nowMs = systemClock.now();
   const engine = chooseEd25519();
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   const { x = '' } = publicKey.export({ format: 'jwk' });

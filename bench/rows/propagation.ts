@@ -19,7 +19,7 @@ const blockedMsMax = 30_000;
 const betweenMs = 1;
 
 /** P17: from the answer to a revocation to BLOCK at every sidecar, while all of them serve. */
-export async function propagation({ isQuick, database, say }: BenchOptions): Promise<LatencyTable> {
+export async function propagation({ size, database, say }: BenchOptions): Promise<LatencyTable> {
   const base = {
     kind: 'latency',
     row: 'propagation',
@@ -28,7 +28,7 @@ export async function propagation({ isQuick, database, say }: BenchOptions): Pro
   } as const;
   const reason = lackOf(database);
   if (reason !== null) return { ...base, lines: [], notes: [`Skipped: ${reason}`] };
-  const revocations = isQuick ? 40 : 1_000;
+  const revocations = { full: 1_000, quick: 40, brief: 5 }[size];
   const folder = newFolder('propagation');
   const stops: (() => Promise<void>)[] = [];
   try {

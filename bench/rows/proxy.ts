@@ -7,8 +7,9 @@ import { measuredCore } from '../harness/cores.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
 import { findProgram, freePort, type Program, start } from '../harness/programs.ts';
-import { interleaved } from '../harness/rounds.ts';
+import { interleaved, warmUp } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 import { allShipped } from '../harness/warm-load.ts';
@@ -29,9 +30,9 @@ interface Contestant {
  * P22: requests per second through nginx with a check at a gate for each, and through nginx alone. nginx, the
  * service behind it and the sidecar share one core.
  */
-export async function proxy({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 2 : 5;
-  const secondsEach = isQuick ? 1 : 2;
+export async function proxy({ size, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 2, brief: 1 }[size];
+  const secondsEach = { full: 2, quick: 1, brief: briefS }[size];
   const base = {
     ...{ row: 'proxy', title: 'nginx with forward auth, all on one core', unit: 'requests/s' },
     ...{ rounds, secondsEach },
@@ -52,8 +53,7 @@ export async function proxy({ isQuick, say }: BenchOptions): Promise<Table> {
     const sides = contestants.map(({ load, ...work }) =>
       chargedSide({ ...work, drive: (seconds) => drive(load, seconds) }),
     );
-    // As in `warm`: until then the compiler of Node works beside the program.
-    for (const side of sides) await side.measure(secondsEach);
+    await warmUp(sides, { size, seconds: secondsEach });
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
     for (const { load } of contestants) await mustServe(load);
     const lines = contestants.map((contestant) => tableLine(contestant, figures, contestants[0]?.name ?? ''));

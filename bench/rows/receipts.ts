@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { receiptTurnMax } from '../../shared/wire/decision-receipt.ts';
+import { receiptTurnMax } from '../../shared/wire/evidence/decision-receipt.ts';
 import { contest } from '../harness/contest.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import type { Table } from '../harness/table.ts';

@@ -18,10 +18,10 @@ const atOnce = 8;
 const blockedEvery = 10;
 
 /** P34: records that a replay decides again, beyond what it takes to verify them. */
-export async function replay({ isQuick, say }: BenchOptions): Promise<Table> {
-  const batches = isQuick ? 1_000 : 6_250;
+export async function replay({ size, say }: BenchOptions): Promise<Table> {
+  const batches = { full: 6_250, quick: 1_000, brief: 40 }[size];
   const records = batches * batchChecks;
-  const rounds = isQuick ? 2 : 5;
+  const rounds = { full: 5, quick: 2, brief: 1 }[size];
   const folder = newFolder('replay');
   const installation = await install();
   try {

@@ -6,13 +6,11 @@ import type { Table } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 import { warmLoad } from '../harness/warm-load.ts';
 
-const revokedPassports = 1_000_000;
-/** For a look. */
-const fewerRevokedPassports = 100_000;
+const revokedPassports = { full: 1_000_000, quick: 100_000, brief: 1_000 } as const;
 
 /** P8: warm decisions with a million revoked passports in memory, and with none. */
 export const revocations = (options: BenchOptions): Promise<Table> => {
-  const revoked = options.isQuick ? fewerRevokedPassports : revokedPassports;
+  const revoked = revokedPassports[options.size];
   const revokedText = revoked.toLocaleString('en-US');
   return contest(
     options,

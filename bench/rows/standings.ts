@@ -6,8 +6,12 @@ import { digestWordsOf } from '../../shared/crypto/id-digest.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { makeId, type PassportId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { expiredByDay, syncVersion } from '../../shared/wire/sync.ts';
-import { type PassportStandingGroup, parseSnapshot, type Snapshot } from '../../shared/wire/sync-schema.ts';
+import { expiredByDay, syncVersion } from '../../shared/wire/sync/sync.ts';
+import {
+  type PassportStandingGroup,
+  parseSnapshot,
+  type Snapshot,
+} from '../../shared/wire/sync/sync-schema.ts';
 import { stateOf } from '../../sidecar/replica/replica-state.ts';
 import { callsOf } from '../harness/calls.ts';
 import { mebibytes } from '../harness/memory.ts';
@@ -29,9 +33,9 @@ const nowMs = Date.UTC(2026, 0, 1) as UnixMillis;
  * What a million revocations cost a sidecar: memory, the snapshot that brings them, and the look-up of each
  * request, beside a map of ids.
  */
-export async function standings({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 3 : 7;
-  const secondsEach = isQuick ? 0.1 : 0.5;
+export async function standings({ size, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 7, quick: 3, brief: 1 }[size];
+  const secondsEach = { full: 0.5, quick: 0.1, brief: 0.02 }[size];
   const ids = Array.from({ length: revocations }, () => makeId('pass', nowMs, randomBytes(10)));
   const text = JSON.stringify(snapshotOf(ids));
   say(`a snapshot of ${mebibytes(text.length)} MiB`);

@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { projectRoot } from '../harness/builds.ts';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { interleaved, type Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { type Table, tableLine } from '../harness/table.ts';
@@ -13,9 +12,10 @@ const programs = ['control-plane', 'sidecar'] as const;
  * What loading a program takes as it is shipped, in a few files with its dependencies
  * (deploy/package/bundle-programs.ts), and file by file.
  */
-export async function start({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 2 : 7;
-  const [built, compiled] = [join(projectRoot, 'dist'), join(projectRoot, '.build', 'bench')];
+export async function start({ size, built, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 7, quick: 2, brief: 1 }[size];
+  // This very program, as `compile-bench.ts` has made it.
+  const compiled = fileURLToPath(new URL('../../', import.meta.url));
   for (const folder of [built, compiled])
     if (!existsSync(folder)) throw new Error('this row measures what `npm run bench` builds');
   const cases = programs.map((name) => ({

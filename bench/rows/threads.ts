@@ -4,6 +4,7 @@ import { measuredCore } from '../harness/cores.ts';
 import { onlyPermits } from '../harness/permits.ts';
 import type { Side } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import type { Table } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 import { warmLoad } from '../harness/warm-load.ts';
@@ -107,7 +108,7 @@ async function withThreads(
   // Each thread follows the control plane, and each has to know the gate.
   for (let i = 0; i < 50; i += 1) await mustPermit({ name, load });
   // Each compiles its own code, with its share of the load.
-  await measure(warmSecondsOfThread * count);
+  await measure(scene.size === 'brief' ? briefS : warmSecondsOfThread * count);
   return {
     ...{ name, load, program, finish: shipped, does: '', doesNot: '' },
     side: () => ({ name, measure }),

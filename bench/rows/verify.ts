@@ -6,9 +6,9 @@ import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 
 /** P6: signature checks of the sidecar's pool on a core, beside `node:crypto`. */
-export async function verify({ isQuick, say }: BenchOptions): Promise<Table> {
-  const rounds = isQuick ? 2 : 5;
-  const secondsEach = isQuick ? 0.5 : 2;
+export async function verify({ size, say }: BenchOptions): Promise<Table> {
+  const rounds = { full: 5, quick: 2, brief: 1 }[size];
+  const secondsEach = { full: 2, quick: 0.5, brief: 0.1 }[size];
   let engine = '';
   const side = (name: string, mode: 'pool' | 'engine' | 'node'): Side => ({
     name,

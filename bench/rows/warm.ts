@@ -4,8 +4,9 @@ import { measuredCore, otherCore } from '../harness/cores.ts';
 import { newFolder, removeFolder } from '../harness/folders.ts';
 import { type Installation, install } from '../harness/installation.ts';
 import { findProgram, freePort, peer, start } from '../harness/programs.ts';
-import { interleaved } from '../harness/rounds.ts';
+import { interleaved, warmUp } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
+import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
 import {
@@ -22,10 +23,10 @@ import { haproxyMissing, hasHaproxy, startHaproxy } from '../peers/haproxy.ts';
 import { peerPackage } from '../peers/peer-packages.ts';
 
 /** P1 to P4: warm decisions per second beside other servers, one core each. */
-export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
+export async function warm({ size, say }: BenchOptions): Promise<Table> {
   // Most targets are decided here, and on a machine that others use rounds differ by half.
-  const rounds = isQuick ? 2 : 9;
-  const secondsEach = isQuick ? 1 : 2;
+  const rounds = { full: 9, quick: 2, brief: 1 }[size];
+  const secondsEach = { full: 2, quick: 1, brief: briefS }[size];
   const base = { row: 'warm', title: 'Warm decisions on one core', unit: 'requests/s', rounds, secondsEach };
   const reason = lackOfWrk();
   if (reason !== null) {
@@ -36,11 +37,9 @@ export async function warm({ isQuick, say }: BenchOptions): Promise<Table> {
   try {
     const installation = await install();
     stops.push(() => installation.stop());
-    const { contestants, skipped } = await prepare(installation, { folder, stops, say });
+    const { contestants, skipped } = await prepare(installation, { folder, stops, size, say });
     const sides = contestants.map(sideOf);
-    // As long as a round: until then the compiler of Node works beside the program, on the core that is
-    // measured.
-    for (const side of sides) await side.measure(secondsEach);
+    await warmUp(sides, { size, seconds: secondsEach });
 
     const figures = await interleaved(sides, { rounds, seconds: secondsEach, say });
     for (const contestant of contestants) await mustStillPermit(contestant);
@@ -65,6 +64,7 @@ interface Scene {
   readonly installation: Installation;
   readonly folder: string;
   readonly stops: (() => Promise<void>)[];
+  readonly size: BenchOptions['size'];
   readonly say: (line: string) => void;
   readonly gateId: string;
   readonly passport: string;
@@ -73,7 +73,7 @@ interface Scene {
 
 async function prepare(
   installation: Installation,
-  { folder, stops, say }: Pick<Scene, 'folder' | 'stops' | 'say'>,
+  { folder, stops, size, say }: Pick<Scene, 'folder' | 'stops' | 'size' | 'say'>,
 ): Promise<{ contestants: Contestant[]; skipped: Table['skipped'] }> {
   const { gateId, passport } = await benchGate(installation);
   const path = `/v1/gates/${gateId}/check`;
@@ -83,7 +83,7 @@ async function prepare(
     body: JSON.stringify({ passport, request }),
     scriptPath: join(folder, `${name}.lua`),
   });
-  const scene: Scene = { installation, folder, stops, say, gateId, passport, loadOf };
+  const scene: Scene = { installation, folder, stops, size, say, gateId, passport, loadOf };
 
   const ours: Contestant = {
     name: 'agent-trust sidecar',
@@ -95,6 +95,7 @@ async function prepare(
     target: null,
   };
   const answer = await mustPermit(ours);
+  if (size === 'brief') return { contestants: [ours], skipped: [] };
   const peers = [
     await attempt('bare uWebSockets.js', () => bareServer(answer, scene)),
     await attempt('HAProxy', () => proxyWithTokens(answer, scene)),

@@ -4,7 +4,7 @@ import { emitEvents } from '../../control-plane/webhooks/emit-events.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { sampleData } from '../../shared/wire/webhook-samples.ts';
+import { sampleData } from '../../shared/wire/api/webhook-samples.ts';
 import { type AuditStage, setAuditStage } from '../harness/audit-stage.ts';
 import { type LatencyLine, type LatencyTable, latencyLine } from '../harness/latency-table.ts';
 import { freePort } from '../harness/programs.ts';
@@ -21,9 +21,9 @@ const silenceMsMax = 30_000;
  * 100,000 events to ten endpoints, one of which takes connections and never answers: throughput, and the
  * delay of the healthy nine.
  */
-export async function webhooks({ isQuick, say }: BenchOptions): Promise<LatencyTable> {
-  const steadySeconds = isQuick ? 3 : 20;
-  const burst = isQuick ? 1_000 : 100_000;
+export async function webhooks({ size, say }: BenchOptions): Promise<LatencyTable> {
+  const steadySeconds = { full: 20, quick: 3, brief: 0.5 }[size];
+  const burst = { full: 100_000, quick: 1_000, brief: 200 }[size];
   const stage = await setAuditStage({
     passports: 0,
     gates: 0,
@@ -35,7 +35,8 @@ export async function webhooks({ isQuick, say }: BenchOptions): Promise<LatencyT
     for (const { url } of healthy) await subscribe(stage, url);
     const steady = { events: steadySeconds * steadyPerSecond, perSecond: steadyPerSecond };
     // Until everything on the way has been compiled.
-    await send(stage, healthy, { events: steadyPerSecond * 5, perSecond: steadyPerSecond });
+    const compiling = size === 'brief' ? 1 : 5 * steadyPerSecond;
+    await send(stage, healthy, { events: compiling, perSecond: steadyPerSecond });
     say(`${steady.events} events at ${steadyPerSecond} a second, nine endpoints that answer`);
     const alone = await send(stage, healthy, steady);
     for (const { url } of receivers.filter(({ isDead }) => isDead)) await subscribe(stage, url);

@@ -34,8 +34,8 @@ const lookMs = 250;
 const provenMsMax = 120_000;
 
 /** P31: from the answer of a decision to a checkpoint with its record that a quorum of witnesses cosigned. */
-export async function witnessed({ isQuick, database, say }: BenchOptions): Promise<LatencyTable> {
-  const seconds = isQuick ? 20 : 120;
+export async function witnessed({ size, database, say }: BenchOptions): Promise<LatencyTable> {
+  const seconds = { full: 120, quick: 20, brief: 2 }[size];
   const base = {
     kind: 'latency',
     row: 'witnessed',

@@ -8,7 +8,8 @@ export interface Entry {
 
 /** Groups of the table of contents: the pages whose paths match, in the order of the first column. */
 const groups: readonly (readonly [title: string, pattern: RegExp])[] = [
-  ['Begin', /^(?:README\.md|docs\/(?:tour|console|glossary|integrations|decisions)\.md)$/],
+  ['Begin', /^(?:README\.md|docs\/(?:pages|tour|contract|console|glossary|integrations|decisions)\.md)$/],
+  ['Contract', /^docs\/contract\//],
   ['Integrations', /^docs\/integrations\/|^clients\//],
   ['Identity', /^docs\/identity/],
   ['Operation', /^docs\/operate\//],

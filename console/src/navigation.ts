@@ -45,7 +45,7 @@ export const navigation: readonly { readonly title: string; readonly places: rea
       { to: '/api-keys', label: 'API keys', scope: 'keys:manage' },
       { to: '/channels', label: 'Channels', scope: 'webhooks:manage' },
       { to: '/webhooks', label: 'Webhooks', scope: 'webhooks:manage' },
-      { to: '/people', label: 'People', scope: 'keys:manage' },
+      { to: '/people', label: 'People', scope: 'users:manage' },
       { to: '/settings', label: 'Settings', scope: null },
     ],
   },

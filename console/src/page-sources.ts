@@ -55,9 +55,9 @@ export const pageSources: Readonly<Record<string, PageSource>> = {
   },
   '/approvals/$id': { request: one('/v1/approvals'), guide: 'approvals' },
   '/holds': { request: list('/v1/holds', ['status', 'gate_id'], { status: 'open' }), guide: 'money' },
-  '/passports': { request: list('/v1/passports', ['status', 'trust_tier']), guide: 'contract#3-passports' },
-  '/passports/$id': { request: one('/v1/passports'), guide: 'contract#3-passports' },
-  '/gates': { request: list('/v1/gates'), guide: 'contract#gates' },
+  '/passports': { request: list('/v1/passports', ['status', 'trust_tier']), guide: 'contract/03-passports' },
+  '/passports/$id': { request: one('/v1/passports'), guide: 'contract/03-passports' },
+  '/gates': { request: list('/v1/gates'), guide: 'contract/04-gates#gates' },
   '/gates/$id': {
     request: (place) => `${one('/v1/gates')(place)}${place.search['tab'] === 'catalog' ? '/catalog' : ''}`,
     guide: 'limits',
@@ -88,7 +88,7 @@ export const pageSources: Readonly<Record<string, PageSource>> = {
     guide: 'audit',
   },
   '/signing-keys': { request: jwks, guide: 'keys' },
-  '/issuers': { request: list('/v1/issuers'), guide: 'contract#issuers' },
+  '/issuers': { request: list('/v1/issuers'), guide: 'contract/04-gates#issuers' },
   '/templates': { request: list('/v1/templates'), guide: 'catalogs#templates' },
   '/discovery': {
     request: ({ search }) =>

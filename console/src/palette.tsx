@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query';
-import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { type KeyboardEvent, type ReactNode, useEffect, useId, useState } from 'react';
 import { useGo } from './api/address.ts';
 import { api } from './api/client.ts';
 import { people } from './api/people.ts';
 import { useSession, useSetSession } from './api/session.tsx';
 import { navigation, placeOfId } from './navigation.ts';
+import { useModal } from './ui/dialog.tsx';
 import { chooseTheme } from './ui/theme.ts';
 
 interface Choice {
@@ -21,7 +22,7 @@ const tasks = [
   { to: '/api-keys?new=1', label: 'Create an API key', scope: 'keys:manage' },
   { to: '/channels?new=1', label: 'Add a channel for approvals', scope: 'webhooks:manage' },
   { to: '/webhooks?new=1', label: 'Add a webhook', scope: 'webhooks:manage' },
-  { to: '/people?new=1', label: 'Invite somebody', scope: 'keys:manage' },
+  { to: '/people?new=1', label: 'Invite somebody', scope: 'users:manage' },
 ] as const;
 
 /** A pause in the typing after which the service is asked: each question counts towards the plan. */
@@ -33,13 +34,8 @@ const foundMost = 5;
 export function Palette({ onClose }: { onClose(): void }): ReactNode {
   const [text, setText] = useState('');
   const [at, setAt] = useState(0);
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const listId = useId();
-  useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
   const wanted = text.trim();
   const choices = [...useOwnChoices(wanted), ...useThings(wanted), ...useSearches(wanted)];
 

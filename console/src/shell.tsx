@@ -6,6 +6,7 @@ import { pollMs, useConnection } from './api/live.ts';
 import { useSession } from './api/session.tsx';
 import { navigation } from './navigation.ts';
 import { Palette } from './palette.tsx';
+import { useModal } from './ui/dialog.tsx';
 import { count } from './ui/format.ts';
 import { Toasts } from './ui/toast.tsx';
 
@@ -135,12 +136,7 @@ function useWaitingApprovals(): number {
 }
 
 function Drawer({ onClose }: { onClose(): void }): ReactNode {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
+  const dialog = useModal();
   return (
     <dialog ref={dialog} className="drawer" aria-label="Menu" onCancel={onClose}>
       <Sidebar />

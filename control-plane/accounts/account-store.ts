@@ -1,8 +1,8 @@
 import type { Account, AccountStatus, Plan } from '../../shared/model/account.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { AccountState } from '../../shared/wire/account.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { AccountState } from '../../shared/wire/api/account.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import type { Account } from '../../shared/model/account.ts';
-import type { NewAccount } from '../../shared/wire/account.ts';
+import type { NewAccount } from '../../shared/wire/api/account.ts';
 import { addApiKey, type IssuedApiKey, makeIssuedKey } from '../api-keys/create-api-key.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';

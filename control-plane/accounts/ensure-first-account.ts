@@ -7,12 +7,12 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { type Mode, modes } from '../../shared/model/mode.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
 import { isExpired } from '../../shared/model/time.ts';
+import { readOrMakeSecretFile, readSecretFile } from '../../shared/runtime/secret-file.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { addApiKey } from '../api-keys/create-api-key.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { advisoryLocks } from '../storage/locks.ts';
-import { readOrMakeSecretFile, readSecretFile } from '../storage/secret-file.ts';
 import { changeTransaction, createFeed, type WriteChange } from '../sync/change-transaction.ts';
 import { insertAccount } from './account-store.ts';
 

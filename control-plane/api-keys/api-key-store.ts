@@ -7,7 +7,7 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';

@@ -1,5 +1,5 @@
-import type { NewApiKey } from '../../shared/wire/api-key.ts';
-import { renderApiKey } from '../../shared/wire/api-key.ts';
+import type { NewApiKey } from '../../shared/wire/api/api-key.ts';
+import { renderApiKey } from '../../shared/wire/api/api-key.ts';
 import type { Creation } from '../creation/idempotency.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';

@@ -10,7 +10,7 @@ import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type NewApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
+import { type NewApiKey, renderApiKeyForSidecars } from '../../shared/wire/api/api-key.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';

@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKey } from '../../shared/model/api-key.ts';
 import type { ApiKeyId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { renderApiKey } from '../../shared/wire/api-key.ts';
+import { renderApiKey } from '../../shared/wire/api/api-key.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';

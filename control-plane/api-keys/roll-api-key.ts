@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { ApiKeyId } from '../../shared/model/ids.ts';
 import { isExpired, secondMs, type UnixMillis } from '../../shared/model/time.ts';
-import { renderApiKey, renderApiKeyForSidecars } from '../../shared/wire/api-key.ts';
+import { renderApiKey, renderApiKeyForSidecars } from '../../shared/wire/api/api-key.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';

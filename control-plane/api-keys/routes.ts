@@ -10,12 +10,19 @@ import {
   NewApiKeyAnswer,
   parseApiKeyCreation,
   renderApiKey,
-} from '../../shared/wire/api-key.ts';
-import { renderActor } from '../../shared/wire/audit.ts';
-import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
-import { WhoAmIAnswer } from '../../shared/wire/who-am-i.ts';
+} from '../../shared/wire/api/api-key.ts';
+import {
+  NamedListQuery,
+  PageAnswer,
+  partsAsked,
+  placePage,
+  renderPage,
+} from '../../shared/wire/api/paging.ts';
+import { WhoAmIAnswer } from '../../shared/wire/api/who-am-i.ts';
+import { renderActor } from '../../shared/wire/evidence/audit.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findApiKey, listApiKeys } from './api-key-store.ts';
@@ -23,8 +30,37 @@ import { createApiKeyUseCase, renderIssuedKey } from './create-api-key-use-case.
 import { deleteApiKey } from './delete-api-key.ts';
 import { rollApiKey } from './roll-api-key.ts';
 
-const config = { scope: createApiKeyUseCase.scope } as const;
-const create = { ...config, creates: true } as const;
+const api = operationsOf('API keys', {
+  whoAmI: { scope: null, oneOfScopes: scopes, summary: 'Get what the calling key may do' },
+  createApiKey: {
+    scope: createApiKeyUseCase.scope,
+    creates: true,
+    summary: 'Create an API key',
+    description: 'It grants only scopes that the calling key holds itself. `key` is shown this once.',
+    examples: {
+      sidecar: { summary: 'For a sidecar', value: { name: 'sidecar in eu-1', scopes: ['sidecars:connect'] } },
+      backend: {
+        summary: 'For a resource server, in the test world',
+        value: { name: 'shop backend', scopes: ['enforcement:check'], mode: 'test' },
+      },
+    },
+  },
+  listApiKeys: { scope: createApiKeyUseCase.scope, summary: 'List API keys, newest first' },
+  getApiKey: { scope: createApiKeyUseCase.scope, summary: 'Get an API key', errors: ['api_key_not_found'] },
+  rollApiKey: {
+    scope: createApiKeyUseCase.scope,
+    summary: 'Replace an API key by a new one',
+    description:
+      'The old key stays valid for `overlap_s`; if the answer is lost, roll it again within that time. The new `key` is shown this once and expires when the old one would have without the roll.',
+    errors: ['api_key_not_found'],
+    examples: { overlap: { value: { overlap_s: 3_600 } } },
+  },
+  deleteApiKey: {
+    scope: createApiKeyUseCase.scope,
+    summary: 'Delete an API key at once',
+    errors: ['api_key_not_found'],
+  },
+});
 const keyId = (text: string) => pathId('key', text, 'api_key_not_found');
 
 /** API keys of the caller's account and mode (contract §2). */
@@ -33,7 +69,7 @@ export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/whoami',
-      { config: { scope: null, oneOfScopes: scopes }, schema: { response: { 200: WhoAmIAnswer } } },
+      { config: api.whoAmI, schema: { response: { 200: WhoAmIAnswer } } },
       async (request) => {
         const { accountId, mode, actor, scopes: held, expiresAtMs } = callerOf(request);
         return {
@@ -48,7 +84,7 @@ export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.post(
       '/api-keys',
-      { config: create, schema: { body: ApiKeyCreation, response: { 201: NewApiKeyAnswer } } },
+      { config: api.createApiKey, schema: { body: ApiKeyCreation, response: { 201: NewApiKeyAnswer } } },
       async (request, reply) => {
         const wanted = parseApiKeyCreation(request.body, deps.clock.now());
         return answerCreated(request, reply, createApiKeyUseCase.creation(deps, callerOf(request), wanted));
@@ -57,7 +93,10 @@ export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/api-keys',
-      { config, schema: { querystring: NamedListQuery, response: { 200: PageAnswer(ApiKeyAnswer) } } },
+      {
+        config: api.listApiKeys,
+        schema: { querystring: NamedListQuery, response: { 200: PageAnswer(ApiKeyAnswer) } },
+      },
       async (request) => {
         const owner = callerOf(request);
         const namePart = request.query.name ?? null;
@@ -68,7 +107,7 @@ export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/api-keys/:id',
-      { config, schema: { params: IdParams, response: { 200: ApiKeyAnswer } } },
+      { config: api.getApiKey, schema: { params: IdParams, response: { 200: ApiKeyAnswer } } },
       async (request) => {
         const key = await findApiKey(deps.sql, callerOf(request), keyId(request.params.id));
         if (key === null) throw new ApiError('api_key_not_found');
@@ -78,7 +117,10 @@ export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.post(
       '/api-keys/:id/roll',
-      { config, schema: { params: IdParams, body: ApiKeyRoll, response: { 200: NewApiKeyAnswer } } },
+      {
+        config: api.rollApiKey,
+        schema: { params: IdParams, body: ApiKeyRoll, response: { 200: NewApiKeyAnswer } },
+      },
       async (request) => {
         const overlapMs = (request.body.overlap_s ?? 0) * secondMs;
         const options = { keyId: keyId(request.params.id), overlapMs };
@@ -88,7 +130,7 @@ export function apiKeyRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.delete(
       '/api-keys/:id',
-      { config, schema: { params: IdParams, response: { 200: ApiKeyDeletion } } },
+      { config: api.deleteApiKey, schema: { params: IdParams, response: { 200: ApiKeyDeletion } } },
       async (request) => {
         const id = keyId(request.params.id);
         const deletedAtMs = await deleteApiKey(deps, callerOf(request), id);

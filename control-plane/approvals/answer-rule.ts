@@ -1,13 +1,15 @@
 import type { UserId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { User } from '../../shared/model/user.ts';
-import { parseGateRoutes } from '../../shared/wire/gate-routes.ts';
-import { policyHash } from '../../shared/wire/policy-hash.ts';
+import { parseGateRoutes } from '../../shared/wire/api/gate-routes.ts';
+import { policyHash } from '../../shared/wire/api/policy-hash.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { findOnePeople } from '../people/one-people.ts';
 import { findUsers } from '../people/user-store.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 import type { StoredApproval } from './approval-store.ts';
-import { type AnswerRule, anyAnswerer } from './why-not-to-answer.ts';
+import { type AnswerRule, anyAnswerer, type Person } from './why-not-to-answer.ts';
 
 interface PolicyRow {
   readonly trustLevel: TrustTier;
@@ -43,9 +45,19 @@ export async function readAnswerRule(
 export async function readAnswerers(
   sql: Database | Transaction,
   { answers, gateAccountId }: Pick<StoredApproval, 'answers' | 'gateAccountId'>,
-  also: UserId | null,
-): Promise<ReadonlyMap<UserId, User>> {
+  {
+    rule,
+    also,
+    nowMs,
+  }: { readonly rule: AnswerRule; readonly also: UserId | null; readonly nowMs: UnixMillis },
+): Promise<ReadonlyMap<UserId, User & Person>> {
   const ids = [...answers.map(({ userId }) => userId), ...(also === null ? [] : [also])];
   const users = ids.length === 0 ? [] : await findUsers(sql, gateAccountId, ids);
-  return new Map(users.map((user) => [user.userId, user]));
+  const one =
+    rule.approvers?.independent === true && users.length > 0
+      ? await findOnePeople(sql, gateAccountId, { nowMs })
+      : null;
+  return new Map(
+    users.map((user) => [user.userId, { ...user, oneOf: one?.oneOf(user.userId) ?? user.userId }]),
+  );
 }

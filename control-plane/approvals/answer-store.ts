@@ -1,7 +1,7 @@
 import type { PersonsAnswer } from '../../shared/model/approval.ts';
 import type { ApprovalId, UserId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { AnswerProof } from '../../shared/wire/answer-proof.ts';
+import type { AnswerProof } from '../../shared/wire/evidence/answer-proof.ts';
 import type { Database, Transaction } from '../base/database.ts';
 
 /** Adds the answers that stand, by a statement of its own: it sees what committed before a lock was given. */
@@ -13,7 +13,7 @@ export async function withAnswers<Row extends { readonly approvalId: ApprovalId 
   const ids = rows.map(({ approvalId }) => approvalId);
   const found = await sql<(PersonsAnswer & { readonly approvalId: ApprovalId })[]>`
     SELECT approval_id AS "approvalId", user_id AS "userId", answer, at_ms AS "atMs", note,
-      assertion IS NOT NULL AS "isSigned"
+      assertion IS NOT NULL AS "isSigned", invited_by AS "invitedBy"
     FROM approval_answers WHERE approval_id = ANY(${ids}::text[]) AND undone_at_ms IS NULL
     ORDER BY approval_id, place`;
   const answers = new Map<ApprovalId, PersonsAnswer[]>();
@@ -37,13 +37,13 @@ export async function withOwnAnswers<Row extends { readonly approvalId: Approval
 export async function insertAnswer(
   tx: Transaction,
   approvalId: ApprovalId,
-  { userId, answer, atMs, note }: PersonsAnswer,
+  { userId, answer, atMs, note, invitedBy }: PersonsAnswer,
   proof: AnswerProof | null,
 ): Promise<void> {
   const assertion = proof === null ? null : JSON.stringify(proof);
   await tx`
-    INSERT INTO approval_answers (approval_id, place, user_id, answer, at_ms, note, assertion)
-    SELECT ${approvalId}, count(*) + 1, ${userId}, ${answer}, ${atMs}, ${note}, ${assertion}::text::jsonb
+    INSERT INTO approval_answers (approval_id, place, user_id, answer, at_ms, note, assertion, invited_by)
+    SELECT ${approvalId}, count(*) + 1, ${userId}, ${answer}, ${atMs}, ${note}, ${assertion}::text::jsonb, ${invitedBy}
     FROM approval_answers WHERE approval_id = ${approvalId}`;
 }
 

@@ -1,12 +1,13 @@
 import type { Static } from 'typebox';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
-import { type ApprovalListQuery, renderApproval } from '../../shared/wire/approval.ts';
-import { placePage, renderPage } from '../../shared/wire/paging.ts';
+import { type ApprovalListQuery, renderApproval } from '../../shared/wire/api/approval.ts';
+import { placePage, renderPage } from '../../shared/wire/api/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Caller } from '../http/caller.ts';
 import { pathId } from '../http/path-id.ts';
 import type { UseCase } from '../http/use-case.ts';
+import { findOnePeople } from '../people/one-people.ts';
 import { listApprovals } from './approval-store.ts';
 import { type ResolutionInput, resolveApproval } from './resolve-approval.ts';
 import { undoResolution } from './undo-resolution.ts';
@@ -22,16 +23,22 @@ export const listApprovalsUseCase = {
     if (waitingFor !== undefined && (query.status ?? 'pending') !== 'pending')
       throw invalidRequest('waiting_for', 'waiting_for=me lists pending approvals. Leave status out.');
     const status = waitingFor === undefined ? (query.status ?? null) : 'pending';
-    const waitsFor = waitingFor === undefined ? null : answererOf(caller);
+    const waitsFor = waitingFor === undefined ? null : await answererOf(deps, caller);
     const page = placePage(query, caller, 'approvals', [status, waitsFor === null ? null : caller.actor.id]);
     const found = await listApprovals(deps.sql, caller, { status, waitsFor, page, nowMs: deps.clock.now() });
     return renderPage(found, page, (approval) => renderApproval(approval, deps.baseUrl));
   },
 } as const satisfies UseCase<AppendingDeps, Static<typeof ApprovalListQuery>, object>;
 
-function answererOf({ scopes, person }: Caller): Answerer {
+async function answererOf(
+  { sql, clock }: Pick<AppendingDeps, 'sql' | 'clock'>,
+  { scopes, person, accountId }: Caller,
+): Promise<Answerer> {
   if (!holdsScope(scopes, 'approvals:resolve')) return { kind: 'none' };
-  return person === null ? { kind: 'key' } : { kind: 'person', userId: person.userId };
+  if (person === null) return { kind: 'key' };
+  const { userId } = person;
+  const one = await findOnePeople(sql, accountId, { nowMs: clock.now() });
+  return { kind: 'person', userId, allOne: one.allOneWith([userId]) };
 }
 
 /** `POST /approvals/:id/undo` */

@@ -1,5 +1,5 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { renderApproval } from '../../shared/wire/approval.ts';
+import { renderApproval } from '../../shared/wire/api/approval.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import { emitRequested, emitResolved } from '../channels/emit-messages.ts';

@@ -1,6 +1,8 @@
-import type { AccountId, PassportId, UserId } from '../../shared/model/ids.ts';
+import { type AccountId, isId, type PassportId, type UserId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
+import { findOnePeople, makersOf } from '../people/one-people.ts';
 
 /**
  * The people behind a request: who issued the passport, and who made or rolled the key that asked; where keys
@@ -15,6 +17,8 @@ export async function findRequesters(
     readonly passports: PassportId | { readonly of: Owner; readonly owner: string };
     /** The key or person that asked; null: nothing has asked yet. */
     readonly askedBy: string | null;
+    /** With those who are one person with them at that time; null: they alone. */
+    readonly independentAtMs: UnixMillis | null;
   },
 ): Promise<readonly UserId[]> {
   const { passports } = about;
@@ -23,7 +27,7 @@ export async function findRequesters(
       ? tx`target = ${passports}`
       : tx`target IN (SELECT passport_id FROM passports WHERE account_id = ${passports.of.accountId}
           AND mode = ${passports.of.mode} AND owner = ${passports.owner})`;
-  const rows = await tx<{ userId: UserId }[]>`
+  const rows = await tx<{ id: string }[]>`
     WITH RECURSIVE behind AS (
       SELECT actor_id AS id FROM audit_entries
       WHERE account_id = ${about.accountId} AND mode IN ('live', 'test') AND ${isOfThem}
@@ -31,20 +35,16 @@ export async function findRequesters(
       UNION
       SELECT ${about.askedBy}::text
       UNION
-      SELECT made.actor_id FROM behind, LATERAL (
-        SELECT actor_id FROM audit_entries
-        WHERE account_id = ${about.accountId} AND mode IN ('live', 'test') AND target = behind.id
-          AND operation = 'createApiKey'
-        UNION ALL
-        -- The entry of a roll is about the old key, and names the new one.
-        SELECT actor_id FROM audit_entries
-        WHERE account_id = ${about.accountId} AND mode IN ('live', 'test') AND operation = 'rollApiKey'
-          AND after ->> 'key_id' = behind.id
-      ) made
+      SELECT made.maker FROM behind, LATERAL (${makersOf(tx, about.accountId, tx`behind.id`)}) made
     )
-    SELECT DISTINCT user_id AS "userId" FROM behind JOIN users ON user_id = id
-    WHERE account_id = ${about.accountId} ORDER BY 1`;
-  return rows.map(({ userId }) => userId);
+    SELECT id FROM behind WHERE id IS NOT NULL`;
+  const askers = rows.map(({ id }) => id);
+  const nowMs = about.independentAtMs;
+  const all =
+    nowMs === null
+      ? askers
+      : (await findOnePeople(tx, about.accountId, { nowMs, askers })).allOneWith(askers);
+  return all.filter((id) => isId('usr', id)).sort();
 }
 
 /** The people whose email address or id is the owner of the passport, or this owner (contract §3). */

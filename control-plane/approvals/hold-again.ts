@@ -1,17 +1,18 @@
 import { compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import type { DrawnWindow } from '../../shared/decision/windows-of.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { counterKey } from '../../shared/quota/counter.ts';
-import { windowAt, windowKey } from '../../shared/quota/window.ts';
-import { counterOf } from '../../shared/quota/window-limit.ts';
+import { windowAt } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
+import { findMoneyWindows } from '../quota/charge-more.ts';
 import { moveUnits } from '../quota/ledger.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 import type { StoredApproval } from './approval-store.ts';
 
 /**
  * Takes the money of a denied approval once more, under the limits of today: all of it or nothing. False: the
- * limits have no room for it, the gate has changed, or a window has ended since the denial, in which others
- * may have spent what was freed. Locks quota windows, so it is the last statement of its transaction.
+ * limits have no room for it, the gate or the wallets have changed, a wallet is frozen, or a window has ended
+ * since the denial, in which others may have spent what was freed. Locks quota windows, so it is the last
+ * statement of its transaction.
  */
 export async function holdAgain(
   tx: Transaction,
@@ -26,9 +27,10 @@ export async function holdAgain(
     // The denial frees nothing of a window that had ended by then: it is still held.
     if (units === 0 || (denied.resolvedAtMs !== null && window.endsAtMs <= denied.resolvedAtMs)) continue;
     if (window.endsAtMs <= nowMs) return false;
-    const limit = limits.get(windowKey(counter, { name, startsAtMs }));
-    if (limit === undefined) return false;
-    const ask = { group: 0, limit, unitsMin: units, unitsNeeded: units, unitsAhead: 0 };
+    const found = limits.get(nameOf({ counter, window: name }));
+    if (found === undefined) return false;
+    const { limit, baseLimit } = found;
+    const ask = { group: 0, limit, baseLimit, unitsMin: units, unitsNeeded: units, unitsAhead: 0 };
     moves.push({ counter, window, unitsBack: 0, ask });
   }
   if (moves.length === 0) return true;
@@ -36,28 +38,25 @@ export async function holdAgain(
   return moved.every((each) => each?.isGranted === true);
 }
 
-/** The limits on money of gate and passport, by their current windows; null: the gate is another by now. */
+const nameOf = ({ counter, window }: Pick<DrawnWindow, 'counter' | 'window'>): string =>
+  `${counter} ${window}`;
+
+/** Of gate, passport and wallets; null: the gate is another by now, or a wallet is frozen. */
 async function readLimits(
   tx: Transaction,
-  { gateId, gateVersion, passportId, holds }: StoredApproval,
-): Promise<ReadonlyMap<string, number> | null> {
+  { gateId, gateVersion, passportId }: StoredApproval,
+): Promise<ReadonlyMap<string, DrawnWindow> | null> {
   const [row] = await tx<{ ofGate: unknown; ofPassport: unknown }[]>`
     SELECT g.constraints AS "ofGate", p.constraints AS "ofPassport" FROM gates g, passports p
     WHERE g.gate_id = ${gateId} AND g.policy_version = ${gateVersion} AND g.deleted_at_ms IS NULL
       AND p.passport_id = ${passportId}`;
   if (row === undefined) return null;
-  const windows = [
-    ...compileSpendWindows(readStoredConstraints(row.ofGate, 'gate').spendLimits, 'gate'),
-    ...compileSpendWindows(readStoredConstraints(row.ofPassport, 'passport').spendLimits, 'passport'),
-  ];
-  const starts = new Map(holds.map(({ window, startsAtMs }) => [window, startsAtMs]));
-  return new Map(
-    windows.flatMap((each) => {
-      const startsAtMs = starts.get(each.window);
-      const counter = counterKey(counterOf(each, gateId, passportId));
-      return startsAtMs === undefined
-        ? []
-        : [[windowKey(counter, { name: each.window, startsAtMs }), each.limit] as const];
-    }),
+  const spendOf = (stored: unknown, of: 'gate' | 'passport') =>
+    compileSpendWindows(readStoredConstraints(stored, of).spendLimits, of);
+  const { windows, isFrozen } = await findMoneyWindows(
+    tx,
+    { gateId, spendWindows: spendOf(row.ofGate, 'gate') },
+    { passportId, spendWindows: spendOf(row.ofPassport, 'passport') },
   );
+  return isFrozen ? null : new Map(windows.map((each) => [nameOf(each), each]));
 }

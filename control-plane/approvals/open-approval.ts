@@ -43,6 +43,7 @@ export interface NewApproval {
     readonly namesAsker: boolean;
     /** See HeldPolicy. */
     readonly asksForOwner: boolean;
+    readonly isIndependent: boolean;
   };
   readonly requestHash: string;
   readonly permissionKey: PermissionKey | null;
@@ -136,13 +137,14 @@ export async function openApproval(
 const roundsMax = 5;
 
 /** Null: not known, or anybody may answer. */
-async function requestersOf(tx: Transaction, { gate, passport, askedBy, owner }: NewApproval) {
+async function requestersOf(tx: Transaction, { gate, passport, askedBy, owner, nowMs }: NewApproval) {
   const { accountId, namesAsker, asksForOwner } = gate;
+  const independentAtMs = gate.isIndependent ? nowMs : null;
   const { passportId } = passport;
   if (namesAsker && askedBy === null) return null;
   const behind =
     namesAsker && askedBy !== null
-      ? await findRequesters(tx, { accountId, passports: passportId, askedBy })
+      ? await findRequesters(tx, { accountId, passports: passportId, askedBy, independentAtMs })
       : [];
   const owners = asksForOwner ? await findOwners(tx, { accountId, passportId, owner }) : [];
   return namesAsker || asksForOwner ? [...new Set([...behind, ...owners])].sort() : null;

@@ -4,8 +4,8 @@ import { must } from '../../shared/errors/assert.ts';
 import type { Approval, PersonsAnswer } from '../../shared/model/approval.ts';
 import type { ApprovalId, UserId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { AnswerProof } from '../../shared/wire/answer-proof.ts';
-import { type ApprovalAnswer, renderApproval, whyNotInWords } from '../../shared/wire/approval.ts';
+import { type ApprovalAnswer, renderApproval, whyNotInWords } from '../../shared/wire/api/approval.ts';
+import type { AnswerProof } from '../../shared/wire/evidence/answer-proof.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
@@ -25,7 +25,13 @@ import {
 } from './approval-store.ts';
 import { attestResolutions } from './attest-resolutions.ts';
 import { emitApprovalEvents, hintApprovals } from './emit-approval-events.ts';
-import { type AnswerRule, answersNeeded, countApprovals, whyNotToAnswer } from './why-not-to-answer.ts';
+import {
+  type AnswerRule,
+  answersNeeded,
+  countApprovals,
+  hasAnsweredAsOne,
+  whyNotToAnswer,
+} from './why-not-to-answer.ts';
 
 export type ResolutionDeps = Pick<
   AppendingDeps,
@@ -113,14 +119,19 @@ async function takeAnswer(
   if (rule === null)
     throw new ApiError('approval_already_resolved', { message: 'The policy of its gate has changed.' });
   const userId = caller.person?.userId ?? null;
-  const people = await readAnswerers(tx, locked, userId);
+  const people = await readAnswerers(tx, locked, { rule, also: userId, nowMs });
   const person = userId === null ? null : (people.get(userId) ?? null);
   const whyNot = whyNotToAnswer(rule, locked, person);
   if (whyNot !== null) throw new ApiError('not_an_approver', { message: whyNotInWords[whyNot] });
   if (userId === null) return { approval: locked, isLast: true };
   if (locked.answers.some((each) => each.userId === userId)) throw new ApiError('approval_already_answered');
+  if (person !== null && hasAnsweredAsOne(locked, person, people))
+    throw new ApiError('not_an_approver', { message: whyNotInWords.one_person });
   const proof = rule.passkey ? await prove(tx, deps, { locked, resolution, userId, rule }) : null;
-  const answer: PersonsAnswer = { userId, answer: status, atMs: nowMs, note, isSigned: proof !== null };
+  const answer: PersonsAnswer = {
+    ...{ userId, answer: status, atMs: nowMs, note, isSigned: proof !== null },
+    invitedBy: person?.invitedBy ?? null,
+  };
   await insertAnswer(tx, locked.approvalId, answer, proof);
   const approval = { ...locked, answers: [...locked.answers, answer] };
   const isLast = status === 'denied' || countApprovals(rule, approval, people) >= answersNeeded(rule);

@@ -8,10 +8,11 @@ import {
   ApprovalQuery,
   ApprovalResolution,
   renderApprovalDetail,
-} from '../../shared/wire/approval.ts';
-import { PageAnswer } from '../../shared/wire/paging.ts';
+} from '../../shared/wire/api/approval.ts';
+import { PageAnswer } from '../../shared/wire/api/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { callerOf } from '../http/caller.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams } from '../http/path-id.ts';
 import { readAnswerStanding } from './answer-standing.ts';
 import {
@@ -23,8 +24,53 @@ import {
 import type { ResolutionInput } from './resolve-approval.ts';
 import { ApprovalWaits } from './wait-for-approval.ts';
 
-const read = { scope: listApprovalsUseCase.scope } as const;
-const resolve = { scope: resolveApprovalUseCase.scope } as const;
+const errorsOfAnswers = [
+  'approval_not_found',
+  'approval_already_resolved',
+  'approval_already_answered',
+  'not_an_approver',
+  'passkey_required',
+  'passkey_refused',
+] as const;
+
+const api = operationsOf('Approvals', {
+  listApprovals: {
+    scope: listApprovalsUseCase.scope,
+    summary: 'List approvals at your gates, newest first',
+    description:
+      'With `status` those that have this status now: an approval that nobody resolved in time is `expired`. With `waiting_for=me` ' +
+      'those that wait for an answer of the caller.',
+  },
+  getApproval: {
+    scope: listApprovalsUseCase.scope,
+    summary: 'Get an approval',
+    errors: ['approval_not_found'],
+  },
+  approveApproval: {
+    scope: resolveApprovalUseCase.scope,
+    summary: 'Approve a request',
+    description:
+      'The agent then sends the same request once more, with `approval_id`, before the new `expires_at`. Everything but the ' +
+      'approval is checked again then. Where the gate wants several people, it stays pending until as many have approved.',
+    errors: errorsOfAnswers,
+    examples: { note: { value: { note: 'Ordered by Ms Okafor' } } },
+  },
+  undoApproval: {
+    scope: resolveApprovalUseCase.scope,
+    summary: 'Take an answer back',
+    description:
+      'For 5 s after the answer, by the key or person that gave it, unless the approval was used. It is pending again.',
+    errors: ['approval_not_found', 'approval_already_resolved'],
+  },
+  denyApproval: {
+    scope: resolveApprovalUseCase.scope,
+    summary: 'Deny a request',
+    description:
+      'The money held for it is released at once. One denial ends it, however many people have to approve.',
+    errors: errorsOfAnswers,
+    examples: { note: { value: { note: 'Not before the next quarter' } } },
+  },
+});
 const resolution = { params: IdParams, body: ApprovalResolution, response: { 200: ApprovalAnswer } };
 
 type Answering = FastifyRequest & { readonly body: Static<typeof ApprovalResolution> };
@@ -43,7 +89,7 @@ export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/approvals',
       {
-        config: read,
+        config: api.listApprovals,
         schema: { querystring: ApprovalListQuery, response: { 200: PageAnswer(ApprovalAnswer) } },
       },
       async (request) => listApprovalsUseCase.run(deps, callerOf(request), request.query),
@@ -52,7 +98,7 @@ export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/approvals/:id',
       {
-        config: read,
+        config: api.getApproval,
         schema: { params: IdParams, querystring: ApprovalQuery, response: { 200: ApprovalDetail } },
       },
       async (request) => {
@@ -67,17 +113,17 @@ export function approvalRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
       },
     );
 
-    app.post('/approvals/:id/approve', { config: resolve, schema: resolution }, async (request) =>
+    app.post('/approvals/:id/approve', { config: api.approveApproval, schema: resolution }, async (request) =>
       answerResolved(request, request.params.id, 'approved'),
     );
 
     app.post(
       '/approvals/:id/undo',
-      { config: resolve, schema: { params: IdParams, response: { 200: ApprovalAnswer } } },
+      { config: api.undoApproval, schema: { params: IdParams, response: { 200: ApprovalAnswer } } },
       async (request) => undoApprovalUseCase.run(deps, callerOf(request), request.params.id),
     );
 
-    app.post('/approvals/:id/deny', { config: resolve, schema: resolution }, async (request) =>
+    app.post('/approvals/:id/deny', { config: api.denyApproval, schema: resolution }, async (request) =>
       answerResolved(request, request.params.id, 'denied'),
     );
   };

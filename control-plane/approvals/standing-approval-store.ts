@@ -9,8 +9,8 @@ import type {
 } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
-import type { CountedStandingApproval } from '../../shared/wire/standing-approval.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
+import type { CountedStandingApproval } from '../../shared/wire/api/standing-approval.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readUsage } from '../quota/read-usage.ts';
 import { readPage } from '../storage/read-page.ts';

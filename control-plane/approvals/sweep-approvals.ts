@@ -1,12 +1,13 @@
 import { limits } from '../../shared/model/limits.ts';
-import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
+import type { Repetition } from '../../shared/runtime/repeat.ts';
+import { repeatWhenDue } from '../storage/due-work.ts';
 import { forgetDisplays, removeEnded } from './approval-store.ts';
 import { type ExpiryDeps, expireApprovals } from './expire-approvals.ts';
 import { approvalsLimits } from './limits.ts';
 import { closeStandingApprovals } from './standing-approval-store.ts';
 
 /**
- * Expires overdue approvals every `approvalsLimits.approvalSweepIntervalMs` on every replica, so that
+ * Expires overdue approvals within `approvalsLimits.approvalSweepIntervalMs` on every replica, so that
  * unusable money is freed within that time, trims what is old, and writes down what expired standing
  * approvals used. While the database is unreachable the sweep pauses. Never throws; trouble is logged when it
  * begins and when it ends.
@@ -14,7 +15,8 @@ import { closeStandingApprovals } from './standing-approval-store.ts';
 export function startApprovalSweep(deps: ExpiryDeps): Repetition {
   let isFailing = false;
   let trimmedAtMs = Number.NEGATIVE_INFINITY;
-  return repeat(async (state) => {
+  const usualMs = approvalsLimits.approvalSweepIntervalMs;
+  const round = async (state: { readonly isStopped: boolean }) => {
     try {
       let expired: number;
       // After a full batch more may be due.
@@ -30,8 +32,9 @@ export function startApprovalSweep(deps: ExpiryDeps): Repetition {
         deps.logger.warn({ err: error }, 'approvals could not be expired: their money stays held');
       isFailing = true;
     }
-    return approvalsLimits.approvalSweepIntervalMs;
-  });
+    return usualMs;
+  };
+  return repeatWhenDue(deps.sql, 'approvals', { usualMs, round });
 }
 
 /** False: there may be more. */

@@ -43,7 +43,7 @@ export const beginAccountArchive = (
   INSERT INTO account_archives (account_id, mode, before_month, records, marked, marked_chain, removed, begun_at_ms)
   VALUES (${owner.accountId}, ${owner.mode}, ${before}, ${records}, 0, '', 0, ${nowMs})`;
 
-/** From the commit on exports begin these chains behind the marks. */
+/** From the commit on exports begin these chains after the marks. */
 export async function markAccountParts(
   tx: Transaction,
   owner: Owner,

@@ -30,11 +30,11 @@ import { attestationsLimits } from './limits.ts';
  *     planned ──files written and verified──> begun ──chain by chain──> marked ──> partitions gone: done
  *
  * Nothing changes before `begun`, which has its audit entry. From there each step is a transaction of its
- * own, and a call that repeats it goes on behind the last one: whoever is killed, the next call continues.
- * A chain that is marked is exported from behind the mark; its records lie there until their partition goes.
+ * own, and a call that repeats it goes on after the last one: whoever is killed, the next call continues.
+ * A chain that is marked is exported from the mark on; its records lie there until their partition goes.
  */
 
-/** `2026-09` as the months that `record_month` (0045) counts. */
+/** `2026-09` as the months that `record_month` (0041) counts. */
 export function parseMonth(text: string): RecordMonth {
   const [, year, month] = /^(\d{4})-(0[1-9]|1[0-2])$/.exec(text) ?? [];
   if (year === undefined || month === undefined)

@@ -16,7 +16,7 @@ import {
   ArchiveRequest,
   DueArchivesAnswer,
   DueArchivesRequest,
-} from '../../shared/wire/archive.ts';
+} from '../../shared/wire/evidence/archive.ts';
 import { callerOf } from '../http/caller.ts';
 import { continueAccountArchive, planAccountArchive } from './archive-account.ts';
 import { continueArchive, parseMonth, planArchive, renderMonth } from './archive-records.ts';

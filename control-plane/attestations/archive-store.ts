@@ -7,7 +7,7 @@ import type { Database, Transaction } from '../base/database.ts';
 import { attestationsLimits } from './limits.ts';
 import { hashText } from './record-row.ts';
 
-/** Months since the year 0, as `record_month` (0045) counts them. */
+/** Months since the year 0, as `record_month` (0041) counts them. */
 export type RecordMonth = number;
 
 /** The position of the first record that arrived in that month or later. */
@@ -190,7 +190,7 @@ export async function beginArchive(
     VALUES (${before}, ${records}, 0, 0, ${nowMs})`;
 }
 
-/** From the commit on exports begin these chains behind the marks. */
+/** From the commit on exports begin these chains after the marks. */
 export async function markParts(
   tx: Transaction,
   before: RecordMonth,

@@ -39,7 +39,7 @@ export async function readChainTips(
  * Prepares the transaction for its records. A cached plan from a time of few chains would hash-join the
  * moving heads with all of them (docs/adr/0023).
  *
- * `lacksPartition`: a record that arrives in ten days would have no partition (0045). By the clock of the
+ * `lacksPartition`: a record that arrives in ten days would have no partition (0041). By the clock of the
  * database, which chooses the partition: whatever the clock of this program says, and however long all
  * control planes were away.
  */
@@ -103,8 +103,14 @@ export async function moveChainHeads(tx: Transaction, heads: ReadonlyMap<ChainId
     WHERE chains.chain_id = head.chain_id`;
 }
 
+/** Whose chain it is by the row of its passport, gate or account: `chain_id`, `account_id`, `mode`. */
+export const chainOwners = (tx: Transaction) => tx`
+  SELECT passport_id AS chain_id, account_id, mode FROM passports
+  UNION ALL SELECT gate_id, account_id, mode FROM gates
+  UNION ALL SELECT account_id, account_id, 'live' FROM accounts`;
+
 /**
- * Lets chains go on behind these places, whose records are lost: no place is given out twice, and the hole
+ * Lets chains go on after these places, whose records are lost: no place is given out twice, and the hole
  * shows in every export that reaches over it.
  */
 export async function skipPlaces(
@@ -114,13 +120,9 @@ export async function skipPlaces(
   if (places.length === 0) return;
   // Of a chain that is not begun here; what the database does not know of at all has no owner, and no
   // records.
-  const owners = tx`
-    SELECT passport_id AS chain_id, account_id, mode FROM passports
-    UNION ALL SELECT gate_id, account_id, mode FROM gates
-    UNION ALL SELECT account_id, account_id, 'live' FROM accounts`;
   await tx`
     INSERT INTO chains (chain_id, account_id, mode, sequence, hash)
-    SELECT chain_id, account_id, mode, ${emptyChain.sequence}, ${emptyChain.hash} FROM (${owners}) AS owners
+    SELECT chain_id, account_id, mode, ${emptyChain.sequence}, ${emptyChain.hash} FROM (${chainOwners(tx)}) AS owners
     WHERE chain_id = ANY(${places.map(({ chainId }) => chainId)}::text[])
     ON CONFLICT (chain_id) DO NOTHING`;
   await tx`

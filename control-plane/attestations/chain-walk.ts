@@ -5,6 +5,7 @@ import {
   renderBroken,
 } from '../../shared/attestation/broken-chains.ts';
 import type { ExportChain, ExportEnd } from '../../shared/attestation/export.ts';
+import { headKey } from '../../shared/log/entry.ts';
 import type { Attestation } from '../../shared/model/attestation.ts';
 
 /** A chain with the number that its records use for it. */
@@ -20,6 +21,8 @@ export interface NumberedChain extends ExportChain {
  * end names the chain. Signatures are checked by the verifier of the export.
  */
 export interface ChainWalk {
+  /** What the transparency log has of the chains that are read next: hashes by `headKey`. */
+  logged: ReadonlyMap<string, string>;
   /** The next row in the order of the export; null if unreadable. */
   take(chain: NumberedChain, sequence: number, attestation: Attestation | null): void;
   /** All rows up to this one were passed on. */
@@ -62,11 +65,13 @@ export function walkChains(
     previousHash = chain.previousAttestationHash;
   }
 
-  return {
+  const walk: ChainWalk = {
+    logged: new Map(),
     take: (chain, sequence, attestation) => {
       enter(chain);
       if (isStopped) return;
-      const fault = faultOf(chain, sequence, attestation, { next, previousHash });
+      const logged = walk.logged.get(headKey({ chainId: chain.chainId, sequence }));
+      const fault = faultOf(chain, sequence, attestation, { next, previousHash, logged });
       if (fault !== null || attestation === null) return stop(chain, fault ?? 'unreadable');
       const isFirst = sequence === chain.firstSequence;
       take(attestation, isFirst ? chain : null);
@@ -93,19 +98,29 @@ export function walkChains(
       brokenUnnamed: count.unnamed,
     }),
   };
+  return walk;
 }
 
 function faultOf(
   chain: NumberedChain,
   sequence: number,
   attestation: Attestation | null,
-  { next, previousHash }: { readonly next: number; readonly previousHash: string | null },
+  {
+    next,
+    previousHash,
+    logged,
+  }: {
+    readonly next: number;
+    readonly previousHash: string | null;
+    readonly logged: string | undefined;
+  },
 ): ChainFault | null {
   if (sequence > next) return missing(chain, next);
   if (sequence < next) return 'repeated';
   if (attestation === null) return 'unreadable';
   if (attestation.previousAttestationHash !== previousHash) return 'link_broken';
-  return sequence === chain.lastSequence && attestation.hash !== chain.lastHash ? 'head_differs' : null;
+  if (sequence === chain.lastSequence && attestation.hash !== chain.lastHash) return 'head_differs';
+  return logged !== undefined && logged !== attestation.hash ? 'log_differs' : null;
 }
 
 const missing = ({ highest }: NumberedChain, next: number): ChainFault =>

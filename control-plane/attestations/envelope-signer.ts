@@ -51,7 +51,7 @@ export function envelopeSigner(signingKeys: SigningKeys, key: SigningKey): Envel
 }
 
 /**
- * Envelopes of the records that wait for one, in pieces of at most `exportSignedAtOnceMax`. Behind each piece
+ * Envelopes of the records that wait for one, in pieces of at most `exportSignedAtOnceMax`. After each piece
  * the event loop has a turn.
  */
 export async function* signedEnvelopes(

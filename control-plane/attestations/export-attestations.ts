@@ -1,8 +1,10 @@
 import type { Readable } from 'node:stream';
+import type { BrokenChain } from '../../shared/attestation/broken-chains.ts';
 import type { ExportChain } from '../../shared/attestation/export.ts';
 import { type ExportFormat, exportFormats } from '../../shared/attestation/export-formats.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { ReadLoggedHeads } from '../audit/export-audit.ts';
 import type { Transaction } from '../base/database.ts';
 import { readGenerations } from '../history/history-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
@@ -35,6 +37,17 @@ export type ExportAttestations = (asked: ExportAsked) => Promise<Readable>;
 /** A chain, and where it begins and ends in the export. */
 export type ExportedRange = Pick<ExportChain, 'chainId' | 'firstSequence' | 'lastSequence'>;
 
+/** The transparency log, as exports are held against it: within their snapshot. */
+export interface ExportedLog {
+  readonly proveChains: ProveChains;
+  /**
+   * Reports the owner's chains that the log has further than the database, and those whose head rows are gone
+   * or name another owner.
+   */
+  noteLosses(tx: Transaction, owner: Owner, note: (broken: BrokenChain) => void): Promise<void>;
+  readonly readHeads: ReadLoggedHeads;
+}
+
 /** Proofs that the log has a record of these chains, by chain; those that it has nothing of are left out. */
 export type ProveChains = (
   tx: Transaction,
@@ -46,13 +59,11 @@ export const attestationExporter =
   (
     { signingKeys }: Pick<SigningDeps, 'signingKeys'>,
     exportSnapshot: ExportSnapshot,
-    proveChains: ProveChains,
+    log: ExportedLog,
   ): ExportAttestations =>
   (asked) => {
     const key = signingKeys.current('attestation');
-    return exportSnapshot(asked.owner.accountId, (tx) =>
-      exportedBytes(tx, asked, { signingKeys, key, proveChains }),
-    );
+    return exportSnapshot(asked.owner.accountId, (tx) => exportedBytes(tx, asked, { signingKeys, key, log }));
   };
 
 /** A record has about 950 bytes as JSON. */
@@ -62,14 +73,14 @@ interface ExportMeans {
   readonly signingKeys: SigningKeys;
   /** Signs what the export says of its own. */
   readonly key: SigningKey;
-  readonly proveChains: ProveChains;
+  readonly log: ExportedLog;
 }
 
 /** One chunk per slice. Each record is encoded as it arrives. */
 async function* exportedBytes(
   tx: Transaction,
   asked: ExportAsked,
-  { signingKeys, key, proveChains }: ExportMeans,
+  { signingKeys, key, log }: ExportMeans,
 ): AsyncGenerator<Buffer> {
   const { isEvidence, writer: writerOf } = exportFormats[asked.format];
   const signer = envelopeSigner(signingKeys, key);
@@ -92,13 +103,18 @@ async function* exportedBytes(
     text.add(writer.record(attestation));
     attachments?.name(attestation);
   });
+  if (before === undefined) await log.noteLosses(tx, asked.owner, (broken) => walk.note(broken));
   const slices =
     before === undefined
       ? sliceExport(tx, asked.owner, sinceMs, walk)
       : sliceArchive(tx, asked.owner, before, walk);
   for await (const slice of slices) {
     const begins = slice.flatMap(({ chain, first }) => (first === chain.firstSequence ? [chain] : []));
-    if (isEvidence) proofs = await proveChains(tx, begins);
+    if (isEvidence) proofs = await log.proveChains(tx, begins);
+    walk.logged = await log.readHeads(
+      tx,
+      slice.map(({ chain, first, last }) => ({ ...chain, firstSequence: first, lastSequence: last })),
+    );
     await readSlice(tx, slice, names, walk);
     if (writer.signing !== undefined)
       for await (const envelopes of signedEnvelopes(writer.signing, signer)) text.add(envelopes);

@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import { renderAttestation } from '../../shared/wire/attestation.ts';
+import { renderAttestation } from '../../shared/wire/evidence/attestation.ts';
 import { pathId } from '../http/path-id.ts';
 import type { UseCase } from '../http/use-case.ts';
 import { renderMonth } from './archive-records.ts';

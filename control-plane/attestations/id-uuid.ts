@@ -36,7 +36,7 @@ export const uuidOfId = (id: AttestationId): string => uuidBytesOfId(id).toStrin
 
 /**
  * When the id was made, by whoever made it: no record arrived more than a minute before that (contract §9),
- * so that `records_from` (0045) of this time leaves out only partitions without it.
+ * so that `records_from` (0041) of this time leaves out only partitions without it.
  */
 export const timeOfId = (id: AttestationId): UnixMillis => uuidBytesOfId(id).readUIntBE(0, 6) as UnixMillis;
 

@@ -13,8 +13,8 @@ import {
   type ShippedRecord,
   type ShippedSettlementVoid,
   type ShippedVoid,
-} from '../../shared/wire/attestation-batch.ts';
-import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync.ts';
+} from '../../shared/wire/sync/attestation-batch.ts';
+import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { nameSubjects } from '../federation/see-passports.ts';
 import { historyOf } from '../history/history.ts';
@@ -68,7 +68,7 @@ export type VoidSettlements = (
   alsoLock: readonly number[],
 ) => Promise<{ readonly records: readonly NewRecord[]; readonly units: readonly HeldUnits[] }>;
 
-/** Stores the outcomes of a batch, to be applied behind it. */
+/** Stores the outcomes of a batch, to be applied after it. */
 export type TakeOutcomes = (
   tx: Transaction,
   outcomes: readonly ShippedOutcome[],
@@ -83,7 +83,10 @@ export interface IngestHooks {
   readonly takeOutcomes: TakeOutcomes;
 }
 
-type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'appending' | 'sealer'> &
+type IngestDeps = Pick<
+  AppendingDeps,
+  'sql' | 'clock' | 'random' | 'bus' | 'signingKeys' | 'appending' | 'sealer'
+> &
   IngestHooks & {
     /** Shared by all batches of this process. Default: link and sign under the locks. */
     readonly ingestQueue?: IngestQueue;
@@ -109,8 +112,8 @@ type IngestDeps = Pick<AppendingDeps, 'sql' | 'clock' | 'random' | 'signingKeys'
  *   5. The commit makes both true at once. A crash before it: nothing happened, the sidecar sends again. A
  *      crash after it, or an answer that gets lost: the sidecar sends again, and step 2 finds that all of it
  *      is delivered.
- *   6. A batch may end the epoch: in a second transaction, what its holders were leased and no record took
- *      goes back (see endEpoch). A crash before its commit: the sidecar sends again, and the end is still
+ *   6. A batch may end the epoch: in a second transaction, units leased to its holders and never recorded
+ *      are returned (see endEpoch). A crash before its commit: the sidecar sends again, and the end is still
  *      due.
  *
  * So the number of the epoch and the chains never disagree, and whatever a network does to the messages, a

@@ -3,7 +3,7 @@ import { Counter, Histogram } from 'prom-client';
 import { unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { firstTimeMs, parseAttestationBatch } from '../../shared/wire/attestation-batch.ts';
+import { firstTimeMs, parseAttestationBatch } from '../../shared/wire/sync/attestation-batch.ts';
 import { callerOf } from '../http/caller.ts';
 import { readUncheckedJson } from '../http/json-body.ts';
 import { fairShare } from '../storage/fair-share.ts';
@@ -15,7 +15,7 @@ import { attestationsLimits } from './limits.ts';
 
 /**
  * Endpoint for records of sidecars (ARCHITECTURE.md, "Attestations"). Not a public interface;
- * shared/wire/sync.ts documents the answers.
+ * shared/wire/sync/sync.ts documents the answers.
  */
 export function ingestRoutes(deps: AppendingDeps, hooks: IngestHooks): FastifyPluginAsyncTypebox {
   const { ingested, lag, ended, tornEnds } = ingestMetrics(deps);

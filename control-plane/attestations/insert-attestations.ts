@@ -30,7 +30,8 @@ export interface NewAttestation {
 interface Numbers {
   readonly of: (name: string) => number;
   readonly ofOwner: (owner: Owner) => number;
-  readonly ofChecks: (checks: PlacedRecord['constraintsEvaluated']) => number;
+  /** Of texts with commas between them. */
+  readonly ofList: (list: readonly string[]) => number;
 }
 
 /** One column of the table. */
@@ -74,7 +75,7 @@ const columns: readonly Column[] = [
   ),
   column('signing_key', (to, { attestation }, numbers) => writeName(to, attestation.signingKeyId, numbers)),
   column('checks', (to, { attestation }, numbers) =>
-    to.int(numbers.ofChecks(attestation.constraintsEvaluated)),
+    to.int(numbers.ofList(attestation.constraintsEvaluated)),
   ),
   column('reason', (to, { attestation }, numbers) => writeName(to, attestation.reason, numbers)),
   column('decision', (to, { attestation }) => to.char(letterOf[attestation.decision])),
@@ -105,6 +106,12 @@ const columns: readonly Column[] = [
   column('proof', (to, { attestation: { proof } }) =>
     proof === null ? to.null() : to.char(letterOfProof[proof]),
   ),
+  column('wallet_path', (to, { attestation: { walletPath } }, numbers) =>
+    walletPath === null ? to.null() : to.int(numbers.ofList(walletPath)),
+  ),
+  column('carried', (to, { attestation: { carried } }) =>
+    writeText(to, carried === null ? null : JSON.stringify(carried)),
+  ),
   column('money_from', (to, { moneyFrom }) => (moneyFrom.length === 0 ? to.null() : to.jsonb(moneyFrom))),
   column('pii', (to, { attestation: { pii } }) => (pii.length === 0 ? to.null() : to.jsonb(pii))),
 ];
@@ -125,7 +132,7 @@ export function insertAttestations(
   const numbers: Numbers = {
     of,
     ofOwner: (owner) => of(nameOf.owner(owner)),
-    ofChecks: (checks) => of(nameOf.checks(checks)),
+    ofList: (list) => of(nameOf.list(list)),
   };
   const copied = new CopyRows(rows.length * rowBytes);
   rows.forEach((row, place) => {
@@ -148,12 +155,12 @@ export function namesOf(
   for (const [place, { record }] of records.entries()) {
     const { reader, otherReader } = must(readers[place], 'each record has readers');
     const { chainId, passportId, gateId, source, sourceAccount, reason, constraintsEvaluated } = record;
-    const { policyHash, walletId } = record;
+    const { policyHash, walletId, walletPath } = record;
     assert(
       passportId === (isId('pass', chainId) ? chainId : null),
       'a passport has its records in its chain',
     );
-    names.add(nameOf.owner(reader)).add(nameOf.checks(constraintsEvaluated));
+    names.add(nameOf.owner(reader)).add(nameOf.list(constraintsEvaluated));
     names.add(source);
     if (otherReader !== null) names.add(nameOf.owner(otherReader));
     if (gateId !== null) names.add(gateId);
@@ -161,6 +168,7 @@ export function namesOf(
     if (reason !== null) names.add(reason);
     if (policyHash !== null) names.add(policyHash);
     if (walletId !== null) names.add(walletId);
+    if (walletPath !== null) names.add(nameOf.list(walletPath));
   }
   return [...names];
 }
@@ -168,12 +176,12 @@ export function namesOf(
 /** Names that records share, each built once per batch. */
 interface SharedNames {
   readonly owner: (owner: Owner) => string;
-  readonly checks: (checks: PlacedRecord['constraintsEvaluated']) => string;
+  readonly list: (list: readonly string[]) => string;
 }
 
 const sharedNames = (): SharedNames => ({
   owner: onceEach(ownerName),
-  checks: onceEach((checks) => checks.join(',')),
+  list: onceEach((list) => list.join(',')),
 });
 
 function onceEach<Of extends object>(make: (of: Of) => string): (of: Of) => string {

@@ -8,12 +8,12 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
-import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
+import type { ShippedRecord } from '../../shared/wire/sync/attestation-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { isShown, type ShownPassport, shownTo } from '../issuers/shown-passport-store.ts';
-import { findDrawnWallets } from '../quota/drawn-wallets.ts';
+import { type PathHistory, readPathHistory, walletOfRecord } from '../quota/former-places.ts';
 import { quotaLimits } from '../quota/limits.ts';
-import { type WalletPath, walletAt, walletPath } from '../quota/wallet-paths.ts';
+import { type WalletPath, walletPath } from '../quota/wallet-paths.ts';
 import { distinct } from '../storage/distinct.ts';
 import { readTogether } from '../storage/together.ts';
 import type { NewRecord } from './append-records.ts';
@@ -73,7 +73,12 @@ export function judgeAmong(
     const mayBeApproved = isApproved || (shipped.took ?? []).length > 0;
     const message = whyNot(shipped, sender, known, mayBeApproved);
     if (message !== null) return refused(message);
-    return { kind: 'new', record: toNewRecord({ ...shipped, isApproved }, sender.accountId, known) };
+    const walletId = walletOf(record, known);
+    if (walletId === 'never') return refused('wallet_path is not one that passport_id had');
+    return {
+      kind: 'new',
+      record: toNewRecord({ ...shipped, isApproved, walletId }, sender.accountId, known),
+    };
   });
 }
 
@@ -108,8 +113,7 @@ export interface KnownThings {
   /** Leases of standing approvals, by number. */
   readonly standingApprovals: ReadonlyMap<number, StandingApprovalLease>;
   readonly wallets: ReadonlyMap<PassportId, WalletPath>;
-  /** By record, where its time does not tell (`findDrawnWallets`). */
-  readonly drawnWallets: ReadonlyMap<string, WalletId | null>;
+  readonly pathHistory: PathHistory;
 }
 
 interface GateRow extends Owner {
@@ -198,11 +202,11 @@ function whyNotPolicy(record: AttestationRecord, known: KnownThings): string | n
 }
 
 function toNewRecord(
-  shipped: ShippedRecord & { readonly isApproved: boolean },
+  shipped: ShippedRecord & { readonly isApproved: boolean; readonly walletId: WalletId | null },
   accountId: AccountId,
   known: KnownThings,
 ): NewRecord {
-  const { record, callerMode, isApproved } = shipped;
+  const { record, callerMode, isApproved, walletId } = shipped;
   const passport = record.passportId === null ? undefined : known.passports.get(record.passportId);
   const gate = record.gateId === null ? undefined : known.gates.get(record.gateId);
   // An export has every policy that its records name, so a record names none that is not on record.
@@ -214,7 +218,7 @@ function toNewRecord(
       ...record,
       policyHash: isUnknown ? null : record.policyHash,
       approvalId: approvalId ?? record.approvalId,
-      walletId: record.asserted === null ? null : walletOf(record, known),
+      walletId: record.asserted === null ? null : walletId,
     },
     passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
@@ -226,14 +230,15 @@ function toNewRecord(
   };
 }
 
-function walletOf(
-  { id, passportId, timestampMs }: AttestationRecord,
-  { wallets, drawnWallets }: KnownThings,
-): WalletId | null {
-  const drawn = drawnWallets.get(id);
-  if (drawn !== undefined) return drawn;
-  return walletAt(passportId === null ? undefined : wallets.get(passportId), timestampMs);
-}
+const walletOf = (
+  record: AttestationRecord,
+  { wallets, pathHistory }: KnownThings,
+): WalletId | null | 'never' =>
+  walletOfRecord(
+    record,
+    record.passportId === null ? undefined : wallets.get(record.passportId),
+    pathHistory,
+  );
 
 /**
  * By its lease, which judgeTakes judges: the sidecar's word does not count. A lease that is gone names none.
@@ -289,7 +294,11 @@ export async function readKnown(
   );
   return {
     wallets,
-    drawnWallets: await findDrawnWallets(sql, shipped, wallets),
+    pathHistory: await readPathHistory(
+      sql,
+      shipped.map(({ record }) => record),
+      wallets,
+    ),
     gates: new Map(gates.map((row) => [row.gateId, owners(row.accountId, row.mode)])),
     passports: new Map(
       passports.map((row) => [row.passportId, factOf(row, owners(row.accountId, row.mode))]),

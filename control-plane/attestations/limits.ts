@@ -31,7 +31,7 @@ export const attestationsLimits = {
   /** Partitions that the audit entry of an archive names, which stays below 8 KiB. */
   partitionsNamedMax: 60,
   /**
-   * Batches stored without a draft after a stale one: the drafts behind it are stale too, and the other
+   * Batches stored without a draft after a stale one: the drafts after it are stale too, and the other
    * writer may continue. Under constant contention this makes about one signature in nine twice.
    */
   draftPauseBatches: 8,

@@ -4,9 +4,9 @@ import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
-import type { AnswerProof } from '../../shared/wire/answer-proof.ts';
-import { evidenceLimits, signEvidence } from '../../shared/wire/evidence.ts';
-import type { SignedPolicy } from '../../shared/wire/policy.ts';
+import type { AnswerProof } from '../../shared/wire/evidence/answer-proof.ts';
+import { evidenceLimits, signEvidence } from '../../shared/wire/evidence/evidence.ts';
+import type { SignedPolicy } from '../../shared/wire/evidence/policy.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningKey } from '../signing/signing-keys.ts';
 import { ExportedNames } from './exported-names.ts';
@@ -162,7 +162,7 @@ interface PassportRow {
   readonly moveCount: number;
 }
 
-/** Suspensions have their times in the audit alone. */
+/** The account's own suspensions have their times in the audit alone. */
 const readPassports = (
   tx: Transaction,
   { accountId, mode }: Owner,
@@ -184,6 +184,7 @@ const readPassports = (
         FROM audit_entries a
         WHERE a.account_id = p.account_id AND a.mode = p.mode AND target = p.passport_id
           AND operation IN ('suspendPassport', 'reactivatePassport') AND created_at_ms < ${asOfMs}::bigint
+          AND coalesce(after->>'cause', 'account') = 'account'
       ) AS entries
     ) AS moved
     WHERE passport_id = ANY(${ids}::text[]) AND p.account_id = ${accountId} AND p.mode = ${mode}`;

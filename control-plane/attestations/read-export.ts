@@ -5,6 +5,7 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
 import { type ArchivablePart, type RecordMonth, readParts } from './archive-store.ts';
+import { chainOwners } from './chain-store.ts';
 import type { ChainWalk, NumberedChain } from './chain-walk.ts';
 import { attestationsLimits } from './limits.ts';
 import {
@@ -150,6 +151,8 @@ interface ChainRow {
   /** Of the existing records; null: none exist. */
   readonly lowest: number | null;
   readonly highest: number | null;
+  /** The head row names another owner than the row of its passport or gate. */
+  readonly is_foreign: boolean;
 }
 
 /** Chains with records to export, and the faults of others, or beyond their head rows. */
@@ -175,7 +178,7 @@ async function* chainPages(
 /** Empty if the first record is missing. */
 function exportedChain(row: ChainRow): NumberedChain[] {
   const { chain_id: chainId, number, last_sequence: lastSequence, last_hash: lastHash } = row;
-  if (lastHash === null) return [];
+  if (lastHash === null || row.is_foreign) return [];
   const archived =
     row.archived_hash === null ? null : { throughSequence: row.archived, hash: row.archived_hash };
   const chain = { chainId, number, archived, lastSequence, lastHash, logProof: null };
@@ -196,6 +199,7 @@ const isArchived = ({ archived, last_sequence: head, first_sequence: first, high
 function faultOfHead(row: ChainRow): BrokenChain[] {
   const { chain_id: chainId, last_sequence: head, missing, lowest, highest } = row;
   const broken = (fault: BrokenChain['fault'], sequence: number) => [{ chainId, fault, sequence }];
+  if (row.is_foreign) return broken('owner_differs', 1);
   if (row.first_sequence !== null && row.last_hash !== null) return [];
   if (isArchived(row)) return [];
   if (highest !== null && highest > head) return broken('beyond_head', head + 1);
@@ -245,7 +249,8 @@ async function readChains(
       WHERE NOT is_last
     )
     SELECT chain_id, number, page.sequence AS last_sequence, page.hash AS last_hash,
-      page.archived, page.archived_hash, first.sequence AS first_sequence, first.previous_hash, low AS missing, lowest.sequence AS lowest, highest.sequence AS highest
+      page.archived, page.archived_hash, first.sequence AS first_sequence, first.previous_hash, low AS missing, lowest.sequence AS lowest, highest.sequence AS highest,
+      other.found IS NOT NULL AS is_foreign
     FROM search JOIN page USING (number)
     LEFT JOIN LATERAL (
       SELECT sequence, previous_hash FROM records
@@ -257,6 +262,10 @@ async function readChains(
     LEFT JOIN LATERAL (
       SELECT sequence FROM records WHERE records.chain = search.number ORDER BY sequence DESC LIMIT 1
     ) AS highest ON true
+    LEFT JOIN LATERAL (
+      SELECT true AS found FROM (${chainOwners(tx)}) AS owner
+      WHERE owner.chain_id = page.chain_id AND (account_id <> ${accountId} OR mode <> ${mode}) LIMIT 1
+    ) AS other ON true
     WHERE is_last
     ORDER BY ${id}`;
 }

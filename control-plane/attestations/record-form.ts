@@ -6,7 +6,7 @@ import type { RecordFormDeps } from '../base/record-form.ts';
 
 /**
  * The form of new records. A replica of the version before cannot read one in form 2: its exports name the
- * chain as broken. So a database that it has used gets none until `afterMs` behind its upgrade; by then all
+ * chain as broken. So a database that it has used gets none until `afterMs` after its upgrade; by then all
  * replicas are of this version, and the way back is no longer taken.
  */
 export async function recordFormOf(

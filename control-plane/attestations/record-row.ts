@@ -8,6 +8,7 @@ import type {
   RecordProof,
 } from '../../shared/model/attestation.ts';
 import type { CheckName, Outcome } from '../../shared/model/decision.ts';
+import type { IdDigest } from '../../shared/model/id-digest.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { Database, Transaction } from '../base/database.ts';
@@ -51,6 +52,9 @@ export interface StoredRecord {
   readonly wallet: number | null;
   readonly hold_expires_ms: Attestation['holdExpiresAtMs'];
   readonly proof: keyof typeof proofOf | null;
+  /** The digests of a path with commas between them. */
+  readonly wallet_path: number | null;
+  readonly carried: Attestation['carried'];
 }
 
 /** The columns of a row, for every SELECT. */
@@ -85,6 +89,8 @@ export const recordColumns = [
   'wallet',
   'hold_expires_ms',
   'proof',
+  'wallet_path',
+  'carried',
 ] as const satisfies readonly (keyof StoredRecord)[];
 
 /** The letter of a decision in its row. */
@@ -108,6 +114,7 @@ const numbersOf = (row: StoredRecord): readonly (number | null)[] => [
   row.source_account,
   row.policy,
   row.wallet,
+  row.wallet_path,
 ];
 
 /** Whether all names of the row are known. */
@@ -192,9 +199,11 @@ function unhashed(
     stateAgeMs: row.state_age_ms,
     approvalId: row.approval_id,
     walletId: row.wallet === null ? null : name(row.wallet),
+    walletPath: row.wallet_path === null ? null : pathOf(name(row.wallet_path)),
     holdExpiresAtMs: row.hold_expires_ms,
     proof: row.proof === null ? null : proofOf[row.proof],
     asserted: row.asserted,
+    carried: row.carried,
     sequence: row.sequence,
     previousAttestationHash: row.previous_hash === null ? null : hashText(row.previous_hash),
     signingKeyId: name(row.signing_key),
@@ -202,6 +211,9 @@ function unhashed(
     signature: row.signature.toString('base64url'),
   };
 }
+
+const pathOf = (text: string): Attestation['walletPath'] =>
+  text === '' ? [] : (text.split(',') as IdDigest[]);
 
 /** A hash in its published form. */
 export const hashText = (bytes: Buffer): string => `sha256:${bytes.toString('hex')}`;

@@ -1,19 +1,21 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
+import { ExportAnswer } from '../../shared/attestation/export.ts';
 import { type ExportFormat, exportFormats } from '../../shared/attestation/export-formats.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { decisionReasons, outcomes } from '../../shared/model/decision.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderTime } from '../../shared/model/time.ts';
+import { RetentionAnswer, RetentionUpdate } from '../../shared/wire/api/retention.ts';
 import {
   AttestationAnswer,
   AttestationPageAnswer,
   renderAttestation,
-} from '../../shared/wire/attestation.ts';
-import { RetentionAnswer, RetentionUpdate } from '../../shared/wire/retention.ts';
+} from '../../shared/wire/evidence/attestation.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { callerOf } from '../http/caller.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams } from '../http/path-id.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
 import { readStalePage } from '../storage/replica-reads.ts';
@@ -22,7 +24,7 @@ import { archiveRoutes } from './archive-routes.ts';
 import { archivedBefore, monthBegins } from './archive-store.ts';
 import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import type { AppendingDeps } from './deps.ts';
-import { attestationExporter, type ProveChains } from './export-attestations.ts';
+import { attestationExporter, type ExportedLog } from './export-attestations.ts';
 import { getAttestationUseCase } from './get-attestation-use-case.ts';
 import { timeOfId } from './id-uuid.ts';
 import type { IngestHooks } from './ingest-batch.ts';
@@ -36,8 +38,45 @@ import {
 } from './list-attestations.ts';
 import { archivedSince, retentionOf, setRetention } from './set-retention.ts';
 
-const config = { scope: getAttestationUseCase.scope } as const;
-const change = { scope: 'keys:manage' } as const;
+const api = operationsOf('Audit', {
+  listAttestations: {
+    scope: getAttestationUseCase.scope,
+    summary: 'List attestations, newest first',
+    description:
+      'Records of the passports and of the gates of the caller. `next_cursor` is the cursor of the next page; null on the last page. ' +
+      'With `reason`, `permission_key` or `agent_id` a page may be short or empty although others follow.',
+  },
+  exportAttestations: {
+    scope: getAttestationUseCase.scope,
+    summary: 'Export whole chains, for offline verification',
+    description:
+      'The complete chains of the passports, gates and account of the caller, streamed from one snapshot. `format` decides the content type; ' +
+      'docs/verify.md describes json and jsonl and how to verify them, docs/exports.md csv and the formats that others collect.',
+    contents: {
+      'application/x-ndjson': Type.String(),
+      'application/json': ExportAnswer,
+      'text/csv': Type.String(),
+    },
+    headers: ['Content-Disposition'],
+  },
+  getRetention: {
+    scope: getAttestationUseCase.scope,
+    summary: 'Get how long the account keeps records in the database',
+  },
+  setRetention: {
+    scope: 'keys:manage',
+    summary: 'Set how long the account keeps records in the database',
+    description:
+      'Records of older months leave the database with the next archive of the operator, which is written and verified before. Exports ' +
+      'begin behind it and say so; nothing is removed without an archive.',
+    examples: { year: { value: { days: 400 } }, operator: { value: { days: null } } },
+  },
+  getAttestation: {
+    scope: getAttestationUseCase.scope,
+    summary: 'Get an attestation',
+    errors: ['attestation_not_found'],
+  },
+});
 
 const ListQuery = Type.Object({
   passport_id: Type.Optional(Type.String()),
@@ -72,16 +111,19 @@ export function attestationRoutes(
   deps: AppendingDeps,
   {
     exportSnapshot,
-    proveChains,
+    log,
     ...hooks
-  }: { readonly exportSnapshot: ExportSnapshot; readonly proveChains: ProveChains } & IngestHooks,
+  }: { readonly exportSnapshot: ExportSnapshot; readonly log: ExportedLog } & IngestHooks,
 ): FastifyPluginAsyncTypebox {
-  const exportAttestations = attestationExporter(deps, exportSnapshot, proveChains);
+  const exportAttestations = attestationExporter(deps, exportSnapshot, log);
 
   return async (app) => {
     app.get(
       '/attestations',
-      { config, schema: { querystring: ListQuery, response: { 200: AttestationPageAnswer } } },
+      {
+        config: api.listAttestations,
+        schema: { querystring: ListQuery, response: { 200: AttestationPageAnswer } },
+      },
       async (request) => {
         const caller = callerOf(request);
         const { query } = request;
@@ -115,7 +157,7 @@ export function attestationRoutes(
     app.get(
       '/attestations/export',
       // A HEAD request would read the whole export for its length.
-      { config, schema: { querystring: ExportQuery }, exposeHeadRoute: false },
+      { config: api.exportAttestations, schema: { querystring: ExportQuery }, exposeHeadRoute: false },
       async (request, reply) => {
         const { format, since, as_of } = request.query;
         const caller = callerOf(request);
@@ -132,26 +174,32 @@ export function attestationRoutes(
       },
     );
 
-    app.get(
-      '/attestations/retention',
-      { config, schema: { response: { 200: RetentionAnswer } } },
-      async (request) => retentionOf(deps.sql, callerOf(request)),
-    );
-
-    app.put(
-      '/attestations/retention',
-      { config: change, schema: { body: RetentionUpdate, response: { 200: RetentionAnswer } } },
-      async (request) => setRetention(deps, callerOf(request), request.body.days ?? null),
-    );
+    app.register(retentionRoutes(deps));
 
     app.get(
       '/attestations/:id',
-      { config, schema: { params: IdParams, response: { 200: AttestationAnswer } } },
+      { config: api.getAttestation, schema: { params: IdParams, response: { 200: AttestationAnswer } } },
       async (request) => getAttestationUseCase.run(deps, callerOf(request), request.params.id),
     );
 
     await app.register(archiveRoutes(deps, exportAttestations));
     await app.register(ingestRoutes(deps, hooks));
+  };
+}
+
+function retentionRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.get(
+      '/attestations/retention',
+      { config: api.getRetention, schema: { response: { 200: RetentionAnswer } } },
+      async (request) => retentionOf(deps.sql, callerOf(request)),
+    );
+
+    app.put(
+      '/attestations/retention',
+      { config: api.setRetention, schema: { body: RetentionUpdate, response: { 200: RetentionAnswer } } },
+      async (request) => setRetention(deps, callerOf(request), request.body.days ?? null),
+    );
   };
 }
 

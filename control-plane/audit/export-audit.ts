@@ -6,6 +6,7 @@ import {
   auditEntryLine,
   auditManifestLine,
 } from '../../shared/audit/export.ts';
+import { auditChainName, headKey } from '../../shared/log/entry.ts';
 import type { AuditEntry } from '../../shared/model/audit.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -23,19 +24,34 @@ interface AuditExportAsked {
   readonly nowMs: UnixMillis;
 }
 
+/** Hashes of heads that the transparency log has in these parts of chains, by `headKey`; 1,000 of each. */
+export type ReadLoggedHeads = (
+  tx: Transaction,
+  ranges: readonly {
+    readonly chainId: string;
+    readonly firstSequence: number;
+    readonly lastSequence: number;
+  }[],
+) => Promise<ReadonlyMap<string, string>>;
+
 /** The chain of an owner as jsonl, whole or from a time on, for offline verification (docs/audit.md). */
-export const exportAudit = (exportSnapshot: ExportSnapshot, asked: AuditExportAsked): Promise<Readable> =>
-  exportSnapshot(asked.owner.accountId, (tx) => exportedBytes(tx, asked));
+export const exportAudit = (
+  exportSnapshot: ExportSnapshot,
+  readLogged: ReadLoggedHeads,
+  asked: AuditExportAsked,
+): Promise<Readable> => exportSnapshot(asked.owner.accountId, (tx) => exportedBytes(tx, readLogged, asked));
 
 /** Ends before the first entry out of place, and reports it. */
 async function* exportedBytes(
   tx: Transaction,
+  readLogged: ReadLoggedHeads,
   { owner, sinceMs, nowMs }: AuditExportAsked,
 ): AsyncGenerator<Buffer> {
   const { highest, isCutOff, ...span } = await readAuditSpan(tx, owner, sinceMs);
   const keys = await readExportKeys(tx, nowMs);
   const { current: generation } = await readGenerations(tx);
   const { accountId, mode } = owner;
+  const chainId = auditChainName(accountId, mode);
   const manifest: AuditManifest = { ...span, ...keys, accountId, mode, sinceMs, generation };
   yield Buffer.from(auditManifestLine(manifest));
   let next = span.firstSequence;
@@ -43,10 +59,12 @@ async function* exportedBytes(
   let fault: ChainFault | null = null;
   while (next <= span.lastSequence && fault === null) {
     const last = Math.min(span.lastSequence, next + auditLimits.auditExportSliceRowsMax - 1);
+    const logged = await readLogged(tx, [{ chainId, firstSequence: next, lastSequence: last }]);
     const lines: string[] = [];
     for (const entry of await readAuditRange(tx, owner, { first: next, last })) {
       const line = lineOf(entry);
-      fault = faultOf(entry, line, { next, previousHash, span });
+      const head = logged.get(headKey({ chainId, sequence: entry.sequence }));
+      fault = faultOf(entry, line, { next, previousHash, span, logged: head });
       if (fault !== null || line === null) break;
       lines.push(line);
       next = entry.sequence + 1;
@@ -61,6 +79,8 @@ async function* exportedBytes(
   if (fault === 'missing_in_middle') fault = missingAt(next, highest);
   if (fault === null && highest !== span.lastSequence)
     fault = highest > span.lastSequence ? 'beyond_head' : 'missing_at_end';
+  const behind = { chainId, firstSequence: span.lastSequence + 1, lastSequence: Number.MAX_SAFE_INTEGER };
+  if (fault === null && (await readLogged(tx, [behind])).size > 0) fault = 'behind_log';
   if (fault !== null) broken.push({ chainId: accountId, fault, sequence: Math.min(next, highest + 1) });
   yield Buffer.from(auditEndLine({ entries: next - span.firstSequence, broken: broken.map(renderBroken) }));
 }
@@ -82,11 +102,17 @@ function lineOf(entry: AuditEntry): string | null {
 function faultOf(
   entry: AuditEntry,
   line: string | null,
-  at: { readonly next: number; readonly previousHash: string | null; readonly span: AuditSpan },
+  at: {
+    readonly next: number;
+    readonly previousHash: string | null;
+    readonly span: AuditSpan;
+    readonly logged: string | undefined;
+  },
 ): ChainFault | null {
   if (entry.sequence > at.next) return 'missing_in_middle';
   if (entry.sequence < at.next) return 'repeated';
   if (line === null) return 'unreadable';
   if (entry.previousHash !== at.previousHash) return 'link_broken';
-  return entry.sequence === at.span.lastSequence && entry.hash !== at.span.lastHash ? 'head_differs' : null;
+  if (entry.sequence === at.span.lastSequence && entry.hash !== at.span.lastHash) return 'head_differs';
+  return at.logged !== undefined && at.logged !== entry.hash ? 'log_differs' : null;
 }

@@ -3,10 +3,10 @@ import { type AuthzenVocabulary, noVocabulary } from '../../shared/model/authzen
 import type { GateId } from '../../shared/model/ids.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
-import { type Evaluation, evaluationOf, readEvaluation } from '../../shared/wire/authzen.ts';
-import { hasOtherWords } from '../../shared/wire/authzen-search.ts';
-import { parseRequestFacts, refuseOtherGate } from '../../shared/wire/check.ts';
-import { translateEntities } from '../../shared/wire/translate-entities.ts';
+import { type Evaluation, evaluationOf, readEvaluation } from '../../shared/wire/api/authzen.ts';
+import { hasOtherWords } from '../../shared/wire/api/authzen-search.ts';
+import { parseRequestFacts, refuseOtherGate } from '../../shared/wire/api/check.ts';
+import { translateEntities } from '../../shared/wire/api/translate-entities.ts';
 import { decideRequest, tryToDecide } from '../decisions/decide-request.ts';
 import type { DecisionDeps } from '../decisions/deps.ts';
 import type { EnforcementCall } from '../decisions/enforcement.ts';
@@ -65,7 +65,7 @@ export const evaluators = (deps: DecisionDeps, requestsUrl: string) => {
         const decided = await (untilMs === null
           ? tryToDecide(deps, timed)
           : decideRequest(deps, timed, untilMs));
-        return decided === null ? null : evaluationOf(renderEnforcement(decided), requestsUrl);
+        return decided === null ? null : evaluationOf(renderEnforcement(decided, deps), requestsUrl);
       },
     };
   };

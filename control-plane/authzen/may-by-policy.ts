@@ -7,7 +7,7 @@ import type { PiiScan } from '../../shared/model/pii.ts';
 import { latestUnixMs, type UnixMillis } from '../../shared/model/time.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
-import { parseRequestFacts, type RequestObject } from '../../shared/wire/check.ts';
+import { parseRequestFacts, type RequestObject } from '../../shared/wire/api/check.ts';
 
 export type VerifiedFacts = Extract<PassportFacts, { kind: 'verified' }>;
 

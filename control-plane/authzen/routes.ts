@@ -8,21 +8,21 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import {
   AuthzenMetadata,
+  assertAuthzenHeaders,
   authzenMetadata,
   EvaluationAnswer,
   EvaluationsAnswer,
   endsEvaluations,
   givenRequestId,
   readEvaluations,
-} from '../../shared/wire/authzen.ts';
-import { SearchAnswer, searchReaders } from '../../shared/wire/authzen-search.ts';
-import { assertSingleCheck, lossesByIndex } from '../../shared/wire/check-batch.ts';
-import { assertLossless, assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
+} from '../../shared/wire/api/authzen.ts';
+import { SearchAnswer, searchReaders } from '../../shared/wire/api/authzen-search.ts';
+import { assertSingleCheck, lossesByIndex } from '../../shared/wire/api/check-batch.ts';
+import { assertLossless, assertSafeJson, readJsonText } from '../../shared/wire/api/json.ts';
 import { type AnswerAt, decideInOrder } from '../decisions/decide-in-order.ts';
 import { retryUntilMs } from '../decisions/decide-request.ts';
 import type { DecisionDeps } from '../decisions/deps.ts';
@@ -88,10 +88,8 @@ function installTransport(app: FastifyInstance): void {
   app.removeContentTypeParser('application/json');
   app.addContentTypeParser('application/json', readUnread);
   app.addHook('onRequest', async ({ method, headers }) => {
-    const { 'content-type': type } = headers;
     if (method !== 'POST') return;
-    if (type !== undefined && !/^application\/json\s*(?:;|$)/i.test(type))
-      throw invalidRequest('content-type', 'Send the header Content-Type: application/json.');
+    assertAuthzenHeaders(String(headers['x-request-id'] ?? ''), headers['content-type'] ?? '');
     headers['content-type'] = 'application/json';
   });
   app.addHook('onSend', async (request, reply) => {

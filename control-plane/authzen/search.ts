@@ -6,15 +6,15 @@ import type { Gate } from '../../shared/model/gate.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { type PermissionKey, permissionArea } from '../../shared/model/permission.ts';
-import { requestOf } from '../../shared/wire/authzen.ts';
+import { requestOf } from '../../shared/wire/api/authzen.ts';
 import {
   isSubjectType,
   placeSearch,
   renderSearch,
   type Search,
   type SearchPlace,
-} from '../../shared/wire/authzen-search.ts';
-import { findResource, permissionOf, translateResource } from '../../shared/wire/translate-entities.ts';
+} from '../../shared/wire/api/authzen-search.ts';
+import { findResource, permissionOf, translateResource } from '../../shared/wire/api/translate-entities.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { findGate, findGates, readGatesBehind } from '../gates/gate-store.ts';
 import { findNamedPassports, listPassportsWith } from '../passports/named-passport-store.ts';
@@ -236,7 +236,7 @@ async function compileGates(
 
 interface Walk<Candidate, Result> {
   readonly atOnce: number;
-  /** Those behind a name, in ascending order, at most `max`. */
+  /** Those after a name, in ascending order, at most `max`. */
   readonly next: (behind: string, max: number) => Promise<readonly Candidate[]>;
   readonly nameOf: (candidate: Candidate) => string;
   readonly resultOf: (candidate: Candidate) => Result | null;

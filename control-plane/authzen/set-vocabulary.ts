@@ -1,6 +1,6 @@
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { AuthzenVocabulary } from '../../shared/model/authzen-vocabulary.ts';
-import { renderVocabulary, type Vocabulary } from '../../shared/wire/authzen-vocabulary.ts';
+import { renderVocabulary, type Vocabulary } from '../../shared/wire/api/authzen-vocabulary.ts';
 import { administer } from '../audit/administer.ts';
 import { findGates } from '../gates/gate-store.ts';
 import type { Caller } from '../http/caller.ts';

@@ -1,8 +1,8 @@
 import { InvariantError } from '../../shared/errors/assert.ts';
 import { type AuthzenVocabulary, noVocabulary } from '../../shared/model/authzen-vocabulary.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import { parseVocabulary, renderVocabulary, Vocabulary } from '../../shared/wire/authzen-vocabulary.ts';
-import { shapeReader } from '../../shared/wire/shape.ts';
+import { parseVocabulary, renderVocabulary, Vocabulary } from '../../shared/wire/api/authzen-vocabulary.ts';
+import { shapeReader } from '../../shared/wire/api/shape.ts';
 import type { Database, Transaction } from '../base/database.ts';
 
 const read = shapeReader(Vocabulary);

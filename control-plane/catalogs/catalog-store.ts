@@ -1,7 +1,7 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { Catalog } from '../../shared/model/catalog.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import { renderCatalogEntry } from '../../shared/wire/catalog.ts';
+import { renderCatalogEntry } from '../../shared/wire/api/catalog.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readStoredEntry } from '../storage/stored-catalog-entry.ts';
 

@@ -4,7 +4,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { type Catalog, type CatalogOffer, catalogTerms } from '../../shared/model/catalog.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import { signCatalog } from '../../shared/wire/catalog-signature.ts';
+import { signCatalog } from '../../shared/wire/evidence/catalog-signature.ts';
 import { voidApprovals } from '../approvals/void-approvals.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';

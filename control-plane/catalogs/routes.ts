@@ -7,18 +7,53 @@ import {
   CatalogPublication,
   parseCatalogPublication,
   renderCatalog,
-} from '../../shared/wire/catalog.ts';
+} from '../../shared/wire/api/catalog.ts';
 import { expireVoided } from '../approvals/void-approvals.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { entityTag, isKnownTo } from '../http/entity-tag.ts';
+import { errorsOfPublicReads, operationsOf } from '../http/operation.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { findCatalog, gateExists } from './catalog-store.ts';
 import { catalogOnRecord, replaceCatalog } from './publish-catalog.ts';
 
-const publish = { scope: 'gates:update', creates: true } as const;
-const everybody = { scope: null } as const;
+const api = operationsOf('Catalogs', {
+  publishCatalog: {
+    scope: 'gates:update',
+    creates: true,
+    summary: "Publish the next version of a gate's catalog",
+    description:
+      'Versions are immutable and count from 1. From then on a permission that is not in the catalog is blocked at the gate.',
+    errors: ['gate_not_found'],
+    examples: {
+      catalog: {
+        value: {
+          permissions: [
+            {
+              key: 'orders:create',
+              display_name: 'Create an order',
+              pricing: { model: 'per_call', price_cents: 5, currency: 'USD' },
+              category: 'commerce',
+              risk_level: 'medium',
+              sla: { uptime_basis_points: 9_990, response_time_ms: 200 },
+            },
+            { key: 'orders:read', display_name: 'Read orders' },
+          ],
+        },
+      },
+    },
+  },
+  getCatalog: {
+    scope: null,
+    summary: 'Get a catalog: the newest, or the given version',
+    description:
+      'Its signature verifies with a key of purpose `catalog` of the JWKS. Without `version` the newest.',
+    errors: [...errorsOfPublicReads, 'gate_not_found', 'catalog_not_found'],
+    requestHeaders: ['If-None-Match'],
+    headers: ['ETag', 'Cache-Control'],
+  },
+});
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /**
@@ -41,7 +76,7 @@ export function catalogRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
     app.post(
       '/gates/:id/catalog',
       {
-        config: publish,
+        config: api.publishCatalog,
         schema: { params: IdParams, body: CatalogPublication, response: { 201: CatalogAnswer } },
       },
       async (request, reply) => {
@@ -52,7 +87,10 @@ export function catalogRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
         };
         return answerCreated(request, reply, {
           create: (tx, change) => replaceCatalog(tx, change, deps, wanted),
-          afterCommit: ({ voided }) => expireVoided(deps, voided),
+          afterCommit: async ({ voided }) => {
+            await expireVoided(deps, voided);
+            return {};
+          },
           render: ({ catalog }) => renderCatalog(catalog),
           audit: ({ catalog }) => ({
             operation: 'publishCatalog',
@@ -67,7 +105,7 @@ export function catalogRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/gates/:id/catalog',
       {
-        config: everybody,
+        config: api.getCatalog,
         schema: { params: IdParams, querystring: CatalogQuery, response: { 200: CatalogAnswer } },
       },
       async (request, reply) => {

@@ -1,5 +1,5 @@
 import type { Channel } from '../../shared/model/channel.ts';
-import { renderChannel } from '../../shared/wire/channel.ts';
+import { renderChannel } from '../../shared/wire/api/channel.ts';
 
 /**
  * A channel as the audit shows it: without what moves with each attempt, and of an e-mail address only the

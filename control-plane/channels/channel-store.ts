@@ -3,7 +3,7 @@ import type { Channel, ChannelFault } from '../../shared/model/channel.ts';
 import type { ChannelId, GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { entityTag } from '../http/entity-tag.ts';
 import { hasPart } from '../storage/has-part.ts';
@@ -51,11 +51,21 @@ export async function countChannelsLocked(
   owner: Owner,
   gateId: GateId | null,
 ): Promise<{ readonly total: number; readonly here: number }> {
-  await tx`SELECT FROM accounts WHERE account_id = ${owner.accountId} FOR NO KEY UPDATE`;
+  await lockNames(tx, owner);
   const [row] = await tx<{ total: number; here: number }[]>`
     SELECT count(*) AS total, count(*) FILTER (WHERE gate_id IS NOT DISTINCT FROM ${gateId}) AS here
     FROM channels WHERE ${ownedBy(tx, owner)}`;
   return must(row, 'a count has a row');
+}
+
+/** Until the transaction ends no other adds or renames a channel of the account. */
+export const lockNames = (tx: Transaction, { accountId }: Owner) =>
+  tx`SELECT FROM accounts WHERE account_id = ${accountId} FOR NO KEY UPDATE`;
+
+/** Names must be locked. */
+export async function hasChannelNamed(tx: Transaction, owner: Owner, name: string): Promise<boolean> {
+  const rows = await tx`SELECT FROM channels WHERE name = ${name} AND ${ownedBy(tx, owner)}`;
+  return rows.length > 0;
 }
 
 /** Whether it is a gate of the owner. */

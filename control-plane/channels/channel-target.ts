@@ -5,7 +5,7 @@ import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { ChannelKind } from '../../shared/model/channel.ts';
 import type { ChannelId } from '../../shared/model/ids.ts';
-import { canonicalEmail } from '../../shared/wire/email.ts';
+import { storedTarget, targetFault } from '../../shared/wire/api/channel.ts';
 import { textSeal } from '../http/answer-secrets.ts';
 import { type GuardedFetch, TargetRefused } from '../webhooks/guarded-fetch.ts';
 import type { ChannelDeps } from './deps.ts';
@@ -53,25 +53,25 @@ export function readTarget(
   kind: ChannelKind,
   given: string,
 ): ReadTarget {
-  const target = kind === 'email' ? readAddress(mailer, given) : readUrl(outbound, given);
+  if (kind === 'email') refuseWithoutServer(mailer);
+  else checkUrl(outbound, given);
+  const fault = targetFault(kind, given);
+  if (fault !== null) throw invalidRequest('target', `target ${fault}.`);
+  const target = storedTarget(kind, given);
   const shownTarget = kind === 'email' ? target : maskUrl(target);
   return { target, shownTarget, targetHash: textHash(target) };
 }
 
-function readAddress(mailer: ChannelDeps['mailer'], given: string): string {
+function refuseWithoutServer(mailer: ChannelDeps['mailer']): void {
   if (mailer === null) {
     throw invalidRequest(
       'kind',
       'A channel of the kind email needs a mail server: set SMTP_URL and SMTP_FROM of the control plane.',
     );
   }
-  const parsed = canonicalEmail(given);
-  if ('fault' in parsed)
-    throw invalidRequest('target', 'target must be one e-mail address, in plain letters and without a name.');
-  return parsed.email;
 }
 
-function readUrl(outbound: Pick<GuardedFetch, 'checkTarget'>, given: string): string {
+function checkUrl(outbound: Pick<GuardedFetch, 'checkTarget'>, given: string): void {
   try {
     outbound.checkTarget(given);
   } catch (error) {
@@ -79,10 +79,9 @@ function readUrl(outbound: Pick<GuardedFetch, 'checkTarget'>, given: string): st
       throw invalidRequest('target', `target cannot be called: ${error.message}.`);
     throw error;
   }
-  return given;
 }
 
-/** Host and the last four characters of a URL that has more than forty behind its host. */
+/** Host and the last four characters of a URL that has more than forty after its host. */
 function maskUrl(target: string): string {
   const { origin, href } = new URL(target);
   const rest = href.slice(origin.length);

@@ -1,13 +1,13 @@
 import type { Static } from 'typebox';
 import { makeWebhookSecret, webhookSecretBytes } from '../../shared/crypto/webhook-signature.ts';
-import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
 import { type Channel, channelEvents } from '../../shared/model/channel.ts';
 import { type GateId, isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { secondMs } from '../../shared/model/time.ts';
-import { type ChannelCreation, distinctChannelEvents } from '../../shared/wire/channel.ts';
+import { type ChannelCreation, distinctChannelEvents } from '../../shared/wire/api/channel.ts';
 import type { Transaction } from '../base/database.ts';
-import { countChannelsLocked, hasGate, insertChannel } from './channel-store.ts';
+import { countChannelsLocked, hasChannelNamed, hasGate, insertChannel } from './channel-store.ts';
 import { readTarget, sealTarget } from './channel-target.ts';
 import type { ChannelDeps } from './deps.ts';
 import { channelsLimits } from './limits.ts';
@@ -27,9 +27,10 @@ export async function createChannel(
   const { kind } = wanted;
   const { target, ...shown } = readTarget(deps, kind, wanted.target);
   const events = distinctChannelEvents(wanted.events ?? channelEvents);
-  refuseEndAlone(events);
   const gateId = await gateOf(tx, owner, wanted.gate_id ?? null);
   await refuseTooMany(tx, owner, gateId);
+  if (await hasChannelNamed(tx, owner, wanted.name))
+    throw new ApiError('channel_name_conflict', { param: 'name' });
   const nowMs = deps.clock.now();
   const channel: Channel = {
     channelId: deps.random.newId('chan', nowMs),
@@ -54,12 +55,6 @@ export async function createChannel(
   const secret = kind === 'webhook' ? makeWebhookSecret(deps.random.bytes(webhookSecretBytes)) : null;
   await insertChannel(tx, channel, sealTarget(deps, channel.channelId, { target, secret }));
   return { channel, secret };
-}
-
-/** An end without its beginning says nothing to people. */
-export function refuseEndAlone(events: Channel['events']): void {
-  if (!events.includes('approval.requested'))
-    throw invalidRequest('events', 'events must hold approval.requested: an end is told where it was asked.');
 }
 
 async function gateOf(tx: Transaction, owner: Owner, given: string | null): Promise<GateId | null> {

@@ -1,7 +1,7 @@
 import { channelPauseMs } from '../../shared/model/channel.ts';
 import { type ApprovalId, idTime } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { renderApproval } from '../../shared/wire/approval.ts';
+import { approvalUrl, consoleUrl } from '../../shared/wire/api/console-url.ts';
 import { startOutbox } from '../webhooks/deliver.ts';
 import type { Outbox } from '../webhooks/outbox.ts';
 import { openTarget } from './channel-target.ts';
@@ -30,7 +30,10 @@ export type MessageDeps = Pick<
   | 'logger'
   | 'metrics'
   | 'replicaId'
->;
+> & {
+  /** How often an idle replica looks for due messages. Default: `channelsLimits.channelPollMs`. */
+  readonly pollMs?: number;
+};
 
 /**
  * Sends the messages of channels that are due, as long as this replica runs, beside those of all other
@@ -43,13 +46,14 @@ export const startChannelMessages = (deps: MessageDeps): { stop(): Promise<void>
 function messageOutbox(deps: MessageDeps): Outbox<LockedMessage, MessageAttempt> {
   const { sql, clock, replicaId } = deps;
   return {
+    ...{ sql, work: 'messages' },
     name: 'messages of channels',
     bounds: {
       concurrencyMax: channelsLimits.channelConcurrencyMax,
       // People do not wait for milliseconds, and an approval may end meanwhile.
       aheadMax: 0,
       lockMs: channelsLimits.channelLockMs,
-      pollMs: channelsLimits.channelPollMs,
+      pollMs: deps.pollMs ?? channelsLimits.channelPollMs,
     },
     endpointOf: ({ channelId }) => channelId,
     readQueues: (after) => readMessageQueues(sql, { after, nowMs: clock.now() }),
@@ -83,8 +87,8 @@ async function attempt(
         event === 'approval.requested' ? null : messageIdOf({ ...message, event: 'approval.requested' }),
       facts: {
         ...message,
-        approvalUrl: renderApproval(approval, baseUrl).approval_url,
-        listUrl: `${baseUrl.replace(/\/v1$/, '')}/console/approvals`,
+        approvalUrl: approvalUrl(baseUrl, approval.approvalId),
+        listUrl: consoleUrl(baseUrl, 'approvals'),
       },
     },
     signal,

@@ -9,6 +9,7 @@ import type { ApprovalId, GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
+import { noteDue } from '../storage/due-work.ts';
 import { channelsLimits } from './limits.ts';
 
 /** An approval that begins to wait. */
@@ -25,6 +26,7 @@ export interface Opened extends Owner {
  */
 export async function emitRequested(tx: Transaction, opened: readonly Opened[]): Promise<void> {
   if (opened.length === 0) return;
+  noteDue(tx, 'messages');
   await tx`
     INSERT INTO channel_messages (approval_id, channel_id, event, status, next_attempt_at_ms, due_at_ms)
     SELECT o.approval_id, c.channel_id, 'approval.requested', 'pending', o.created_at_ms + c.after_ms,
@@ -56,6 +58,7 @@ export async function emitResolved(
   { nowMs, isUndoable }: { readonly nowMs: UnixMillis; readonly isUndoable: boolean },
 ): Promise<void> {
   if (approvalIds.length === 0) return;
+  noteDue(tx, 'messages');
   const dueAtMs = isUndoable ? nowMs + approvalUndoMs + channelsLimits.channelEndMarginMs : nowMs;
   await tx`
     INSERT INTO channel_messages (approval_id, channel_id, event, status, next_attempt_at_ms, due_at_ms)
@@ -71,6 +74,7 @@ export async function emitResolved(
  * for both, because the message about the end is due later than the answer can be undone.
  */
 export async function emitReopened(tx: Transaction, approvalId: ApprovalId): Promise<void> {
+  noteDue(tx, 'messages');
   await tx`
     DELETE FROM channel_messages
     WHERE approval_id = ${approvalId} AND event = 'approval.resolved' AND claimed_by IS NULL AND status <> 'sent'`;

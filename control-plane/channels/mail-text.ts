@@ -10,7 +10,10 @@ export interface MailText {
  * One notice as a mail. The one link is ours and comes before all that the requester says; text of others is
  * written so that no mail program makes a link of it.
  */
-export function mailText({ headline, subject, facts, said, url, linkText }: Notice): MailText {
+export function mailText(
+  { headline, subject, facts, said, url, linkText }: Notice,
+  footer = 'This mail decides nothing, and answers to it are not read: log in to the console to answer.',
+): MailText {
   const title = cut(`${headline}: ${subject}`, subjectCharsMax);
   const width = Math.max(...facts.map(({ label }) => label.length));
   return {
@@ -41,8 +44,6 @@ export function mailText({ headline, subject, facts, said, url, linkText }: Noti
   };
 }
 
-const footer = 'This mail decides nothing, and answers to it are not read: log in to the console to answer.';
-
 const subjectCharsMax = 150;
 
 /** At most so many UTF-16 units, and no half of a character. */
@@ -55,8 +56,8 @@ const table = (rows: Notice['facts']): string =>
 const shown = (text: string): string => escaped(unlinked(text));
 
 /**
- * Mail programs make links of what looks like an address. An invisible word joiner behind `://`, behind `@`
- * and behind the dots of names keeps them from it.
+ * Mail programs make links of what looks like an address. An invisible word joiner after `://`, after `@`
+ * and after the dots of names keeps them from it.
  */
 const unlinked = (text: string): string =>
   text.replace(/:\/\/|[@\uFF20]|[.\u3002\uFF0E](?=\p{L})/gu, (mark) => `${mark}\u2060`);

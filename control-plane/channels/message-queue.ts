@@ -9,7 +9,7 @@ import { channelsLimits } from './limits.ts';
 import type { SpokenFor } from './notice.ts';
 import { allowanceOf, paceAfter } from './pace.ts';
 
-/** The next queues behind that channel, walked as those of webhooks are (`webhooks/delivery-queue.ts`). */
+/** The next queues after that channel, walked as those of webhooks are (`webhooks/delivery-queue.ts`). */
 export async function readMessageQueues(
   sql: Database | Transaction,
   { after, nowMs }: { readonly after: string; readonly nowMs: UnixMillis },
@@ -206,7 +206,7 @@ const approvalColumns = (sql: Database | Transaction) => sql`
   a.created_at_ms AS "createdAtMs", a.expires_at_ms AS "expiresAtMs", a.resolved_at_ms AS "resolvedAtMs",
   a.resolved_by AS "resolvedBy", a.note, coalesce((
     SELECT jsonb_agg(jsonb_build_object('userId', n.user_id, 'answer', n.answer, 'atMs', n.at_ms, 'note', n.note,
-      'isSigned', n.assertion IS NOT NULL) ORDER BY n.place)
+      'isSigned', n.assertion IS NOT NULL, 'invitedBy', n.invited_by) ORDER BY n.place)
     FROM approval_answers n WHERE n.approval_id = a.approval_id AND n.undone_at_ms IS NULL), '[]') AS answers`;
 
 function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
@@ -317,3 +317,6 @@ export async function trimMessages(sql: Database, oldId: string): Promise<boolea
       WHERE approval_id < ${oldId} ORDER BY approval_id LIMIT ${max})`;
   return removed.count < max;
 }
+
+export const waitingMessages = (sql: Database) =>
+  sql`SELECT FROM channel_messages WHERE next_attempt_at_ms IS NOT NULL`;

@@ -135,7 +135,7 @@ function ending({ status, resolvedAtMs }: Approval): string {
   }
 }
 
-const lines = (pairs: readonly (readonly [string, string | null])[]): readonly Line[] =>
+export const lines = (pairs: readonly (readonly [string, string | null])[]): readonly Line[] =>
   pairs.flatMap(([label, value]) =>
     value === null ? [] : [{ label: oneLine(label), value: oneLine(value) }],
   );
@@ -150,4 +150,5 @@ function usdText(amount: MicroUsd): string {
 }
 
 /** `2026-11-20 10:41 UTC` */
-const minuteText = (timeMs: UnixMillis): string => `${renderTime(timeMs).slice(0, 16).replace('T', ' ')} UTC`;
+export const minuteText = (timeMs: UnixMillis): string =>
+  `${renderTime(timeMs).slice(0, 16).replace('T', ' ')} UTC`;

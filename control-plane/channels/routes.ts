@@ -9,11 +9,19 @@ import {
   ChannelUpdate,
   NewChannelAnswer,
   renderChannel,
-} from '../../shared/wire/channel.ts';
-import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
+} from '../../shared/wire/api/channel.ts';
+import {
+  NamedListQuery,
+  PageAnswer,
+  partsAsked,
+  placePage,
+  renderPage,
+} from '../../shared/wire/api/paging.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { readIfMatch } from '../http/entity-tag.ts';
+import { exampleIds } from '../http/example-ids.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { channelOnRecord } from './channel-on-record.ts';
 import { channelTag, findChannel, listChannels } from './channel-store.ts';
@@ -23,9 +31,71 @@ import type { ChannelDeps } from './deps.ts';
 import { ChannelTests } from './test-channel.ts';
 import { updateChannel } from './update-channel.ts';
 
-// Who may send the events of an account to an address may send its approvals to one.
-const config = { scope: 'webhooks:manage' } as const;
-const create = { ...config, creates: true } as const;
+const api = operationsOf('Channels', {
+  createChannel: {
+    scope: 'webhooks:manage',
+    creates: true,
+    summary: 'Add a channel that tells people of approvals',
+    description:
+      'It is told of approvals that are opened from now on: at once, or after `after_s` if they still wait then, and where that was sent, of their end. ' +
+      'A gate with enabled channels of its own uses these in place of those of the account. The target is stored sealed and never shown again in full. ' +
+      'See docs/channels.md.',
+    errors: ['gate_not_found', 'channel_name_conflict'],
+    examples: {
+      slack: {
+        summary: 'A channel of Slack, at once',
+        value: {
+          name: 'payments in Slack',
+          kind: 'slack',
+          target: 'https://hooks.slack.com/services/T0000/B0000/XXXXXXXX',
+        },
+      },
+      email: {
+        summary: 'An e-mail after ten minutes without an answer, for one gate',
+        value: {
+          name: 'on call',
+          kind: 'email',
+          target: 'on-call@example.com',
+          gate_id: exampleIds.gateId,
+          after_s: 600,
+          events: ['approval.requested'],
+        },
+      },
+    },
+  },
+  listChannels: { scope: 'webhooks:manage', summary: 'List channels, newest first' },
+  getChannel: {
+    scope: 'webhooks:manage',
+    summary: 'Get a channel and how its last messages went',
+    errors: ['channel_not_found'],
+    headers: ['ETag'],
+  },
+  updateChannel: {
+    scope: 'webhooks:manage',
+    summary: 'Change a channel',
+    description:
+      'Only what is present changes. Another target, or enabling, begins anew: what failed before counts no more.',
+    errors: ['channel_not_found', 'channel_name_conflict', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+    headers: ['ETag'],
+    examples: {
+      later: { value: { after_s: 300 } },
+      disabling: { value: { status: 'disabled' } },
+    },
+  },
+  deleteChannel: {
+    scope: 'webhooks:manage',
+    summary: 'Delete a channel',
+    errors: ['channel_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+  },
+  testChannel: {
+    scope: 'webhooks:manage',
+    summary: 'Send a test message to a channel, now',
+    description: 'Once, and the answer says what came of it. A disabled channel can be tested, too.',
+    errors: ['channel_not_found'],
+  },
+});
 const channelIdOf = (text: string) => pathId('chan', text, 'channel_not_found');
 
 /** Channels of the caller's account and mode (contract §8). */
@@ -42,7 +112,7 @@ function creationRoutes(deps: ChannelDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post(
       '/channels',
-      { config: create, schema: { body: ChannelCreation, response: { 201: NewChannelAnswer } } },
+      { config: api.createChannel, schema: { body: ChannelCreation, response: { 201: NewChannelAnswer } } },
       async (request, reply) => {
         const owner = callerOf(request);
         const wanted = request.body;
@@ -68,7 +138,10 @@ function readRoutes(deps: ChannelDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/channels',
-      { config, schema: { querystring: NamedListQuery, response: { 200: PageAnswer(ChannelAnswer) } } },
+      {
+        config: api.listChannels,
+        schema: { querystring: NamedListQuery, response: { 200: PageAnswer(ChannelAnswer) } },
+      },
       async (request) => {
         const owner = callerOf(request);
         const page = placePage(request.query, owner, 'channels', partsAsked(request.query));
@@ -79,7 +152,7 @@ function readRoutes(deps: ChannelDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/channels/:id',
-      { config, schema: { params: IdParams, response: { 200: ChannelAnswer } } },
+      { config: api.getChannel, schema: { params: IdParams, response: { 200: ChannelAnswer } } },
       async (request, reply) => {
         const channel = await findChannel(deps.sql, callerOf(request), channelIdOf(request.params.id));
         if (channel === null) throw new ApiError('channel_not_found');
@@ -95,7 +168,10 @@ function changeRoutes(deps: ChannelDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.patch(
       '/channels/:id',
-      { config, schema: { params: IdParams, body: ChannelUpdate, response: { 200: ChannelAnswer } } },
+      {
+        config: api.updateChannel,
+        schema: { params: IdParams, body: ChannelUpdate, response: { 200: ChannelAnswer } },
+      },
       async (request, reply) => {
         const channel = await updateChannel(deps, callerOf(request), {
           channelId: channelIdOf(request.params.id),
@@ -109,7 +185,7 @@ function changeRoutes(deps: ChannelDeps): FastifyPluginAsyncTypebox {
 
     app.delete(
       '/channels/:id',
-      { config, schema: { params: IdParams, response: { 200: ChannelDeletion } } },
+      { config: api.deleteChannel, schema: { params: IdParams, response: { 200: ChannelDeletion } } },
       async (request) => {
         const channelId = channelIdOf(request.params.id);
         const ifMatch = readIfMatch(request.headers['if-match']);
@@ -120,7 +196,7 @@ function changeRoutes(deps: ChannelDeps): FastifyPluginAsyncTypebox {
 
     app.post(
       '/channels/:id/test',
-      { config, schema: { params: IdParams, response: { 200: ChannelTestAnswer } } },
+      { config: api.testChannel, schema: { params: IdParams, response: { 200: ChannelTestAnswer } } },
       async (request) => {
         const channelId = channelIdOf(request.params.id);
         const { error, latencyMs } = await tests.run(deps, callerOf(request), channelId);

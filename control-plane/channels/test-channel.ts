@@ -4,6 +4,7 @@ import type { ChannelError } from '../../shared/model/channel.ts';
 import type { ApprovalId, ChannelId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import { hourMs, type UnixMillis } from '../../shared/model/time.ts';
+import { consoleUrl } from '../../shared/wire/api/console-url.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import { lockChannel } from './channel-store.ts';
@@ -67,7 +68,7 @@ async function sendTest(deps: ChannelDeps, caller: Caller, channelId: ChannelId)
         gateName: 'Sample gate',
         agentName: null,
         resolverName: null,
-        approvalUrl: `${deps.baseUrl.replace(/\/v1$/, '')}/console/channels`,
+        approvalUrl: consoleUrl(deps.baseUrl, 'channels'),
         listUrl: null,
       },
     },

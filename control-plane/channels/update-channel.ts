@@ -9,15 +9,14 @@ import {
   channelReadOnly,
   distinctChannelEvents,
   renderChannel,
-} from '../../shared/wire/channel.ts';
-import { refuseChanges } from '../../shared/wire/read-only.ts';
+} from '../../shared/wire/api/channel.ts';
+import { refuseChanges } from '../../shared/wire/api/read-only.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
 import { channelOnRecord } from './channel-on-record.ts';
-import { channelTag, lockChannel, updateChannelRow } from './channel-store.ts';
+import { channelTag, hasChannelNamed, lockChannel, lockNames, updateChannelRow } from './channel-store.ts';
 import { openTarget, type ReadTarget, readTarget, sealTarget } from './channel-target.ts';
-import { refuseEndAlone } from './create-channel.ts';
 import type { ChannelDeps } from './deps.ts';
 
 /**
@@ -39,6 +38,7 @@ export async function updateChannel(
   },
 ): Promise<Channel> {
   return administer(deps, caller, async (tx) => {
+    if (update.name !== undefined) await lockNames(tx, caller);
     const locked = await lockChannel(tx, caller, channelId);
     if (locked === null) throw new ApiError('channel_not_found');
     const { channel: before } = locked;
@@ -49,7 +49,8 @@ export async function updateChannel(
         ? null
         : readTarget(deps, before.kind, update.target);
     const after = changed(before, update, target);
-    refuseEndAlone(after.events);
+    if (after.name !== before.name && (await hasChannelNamed(tx, caller, after.name)))
+      throw new ApiError('channel_name_conflict', { param: 'name' });
     if (isDeepStrictEqual(after, before)) return { result: before, audited: null };
     const isAnew = after.status !== before.status || after.targetHash !== before.targetHash;
     const fresh = isAnew ? { failingSinceMs: null, failures: 0, lastError: null } : {};

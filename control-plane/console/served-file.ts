@@ -4,6 +4,7 @@ import { extname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isKnownTo } from '../http/entity-tag.ts';
 
 /** One file of the built console, as it is sent. */
 interface ServedFile {
@@ -64,7 +65,7 @@ export const safeHeaders = {
 /** Sends the file, compressed where the client takes that, or 304 where it has it already. */
 export function sendFile(request: FastifyRequest, reply: FastifyReply, file: ServedFile): FastifyReply {
   reply.headers({ etag: file.etag, 'content-type': file.type });
-  if (request.headers['if-none-match'] === file.etag) return reply.code(304).send();
+  if (isKnownTo(request.headers['if-none-match'], file.etag)) return reply.code(304).send();
   const isGzip = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''));
   if (isGzip) reply.header('content-encoding', 'gzip');
   return reply.send(isGzip ? file.gzipped : file.bytes);

@@ -115,8 +115,11 @@ export interface Creation<Created> {
   readonly named?: UniqueName;
   /** As in `Beginning`, of `create`. */
   readonly readsFirst?: boolean;
-  /** Runs after the commit and before the answer; not for a replay. Must not reject. */
-  readonly afterCommit?: (made: Created) => Promise<void>;
+  /**
+   * Runs after the commit and before the answer, which gets the members that it resolves to; not for a
+   * replay. Must not reject.
+   */
+  readonly afterCommit?: (made: Created) => Promise<AnswerBody>;
   /** The answer, with its one-time secrets where `withoutSecrets` expects them. */
   readonly render: (made: Created) => AnswerBody;
   /** The change for the audit. */
@@ -140,7 +143,7 @@ export const creator =
     const { keyed, headers } = request;
     const { named } = creation;
     const isOnlyNew = named !== undefined && mayOnlyBeNew(headers['if-none-match']);
-    let after = async (): Promise<void> => undefined;
+    let after = async (): Promise<AnswerBody> => ({});
     const outcome = await administer(
       deps,
       caller,
@@ -156,8 +159,9 @@ export const creator =
       },
       { readsFirst: readsFirst && keyed === null && !isOnlyNew },
     );
-    await after();
-    return sendOutcome(reply, outcome);
+    const { status, body } = outcome.answer;
+    const answer = { status, body: { ...body, ...(await after()) } };
+    return sendOutcome(reply, { ...outcome, answer });
   };
 
 interface Outcome {

@@ -5,15 +5,31 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import {
   assertSingleCheck,
   CheckBatchAnswer,
+  CheckBatchBody,
   lossesByIndex,
   parseCheckBatch,
-} from '../../shared/wire/check-batch.ts';
-import type { DecisionAnswer } from '../../shared/wire/decision.ts';
-import { assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
+} from '../../shared/wire/api/check-batch.ts';
+import type { DecisionAnswer } from '../../shared/wire/api/decision.ts';
+import { assertSafeJson, readJsonText } from '../../shared/wire/api/json.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
+import { decisionRequest, exampleIds } from '../http/example-ids.ts';
 import { jsonReader } from '../http/json-body.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams } from '../http/path-id.ts';
 import { decideInOrder } from './decide-in-order.ts';
+
+const api = operationsOf('Enforcement', {
+  checkGateBatch: {
+    scope: 'enforcement:check',
+    summary: 'Decide many requests at one gate in one call',
+    description:
+      `1 to ${limits.batchChecksMax} checks, in a body of at most 1 MiB. \`results\` holds one answer for each, in the same order: a decision ` +
+      'as `check` answers it, or `{ error }`. Each is decided and recorded as if it came alone, in order; what is wrong with one harms no other.',
+    errors: [],
+    body: CheckBatchBody,
+    examples: { checks: { value: { checks: [{ passport: exampleIds.token, request: decisionRequest }] } } },
+  },
+});
 
 /**
  * Decides one check; `body` is the body of `POST check`. Throws its refusal. Null: the check has to wait for
@@ -44,7 +60,7 @@ export function batchRoutes(check: Check, beginWaiting: () => MonotonicMillis): 
     app.post(
       '/gates/:id/check/batch',
       {
-        config: { scope: 'enforcement:check' },
+        config: api.checkGateBatch,
         bodyLimit: limits.batchBodyBytesMax,
         schema: { params: IdParams, response: { 200: CheckBatchAnswer } },
       },

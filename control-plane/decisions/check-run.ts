@@ -7,7 +7,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import { displayOnApproval } from '../../shared/pii/display-on-approval.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
-import { firstPermitOf, type SettlementAnswer } from '../../shared/wire/settlement.ts';
+import { firstPermitOf, type SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import type { ApprovalBinding } from '../approvals/approval-store.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import { sourceOf } from '../quota/return-money.ts';
@@ -101,14 +101,15 @@ export class CheckRun {
 
   /**
    * Decides by this book; null if the result depends on what a neighbour takes. Not final before `conclude`:
-   * the kind of miss depends on how much of the limit is lent.
+   * the kind of miss depends on how much of the limit is lent. With its first PERMIT found no limit counts:
+   * neither what neighbours take, nor what it booked for itself before.
    */
   consider(book: WindowBook): Decision | null {
     const { policy, facts, drawn, nowMs } = this.input;
     const by = (asRead: boolean) => decide(policy, facts, this.request, book.view(drawn, asRead), nowMs);
     const decision = by(false);
     const isShort = missesWindow(decision) || mayBeShort(decision, drawn);
-    if (!isShort || !book.isTakenFrom(drawn)) return decision;
+    if (!isShort || this.#run.isReplay || !book.isTakenFrom(drawn)) return decision;
     const alone = by(true);
     if (!missesWindow(decision)) return alone.outcome === decision.outcome ? decision : null;
     return missesWindow(alone) ? alone : null;

@@ -1,5 +1,5 @@
 import type { SidecarId } from '../../shared/model/ids.ts';
-import type { ArrivedSettlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { ArrivedSettlement, SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import type { DecisionDeps } from './deps.ts';
 import { decisionsLimits } from './limits.ts';

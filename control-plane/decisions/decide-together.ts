@@ -171,7 +171,7 @@ async function readInputs(
       drawn:
         passport === null
           ? noDraws
-          : drawnWindows(policy, gate, passport, {
+          : drawnWindows(gate, passport, {
               path: (call.verdict.kind === 'named' ? namedPaths : paths).get(passport.passportId),
               accountId,
             }),

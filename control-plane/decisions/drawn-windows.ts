@@ -1,50 +1,45 @@
-import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile-gate.ts';
+import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { Charge, QuotaView, VerifiedPassport, WindowView } from '../../shared/decision/facts.ts';
 import { isFor } from '../../shared/decision/find-standing-approval.ts';
+import {
+  type DrawnOf,
+  type DrawnWindow,
+  moneyOf,
+  requestsOf,
+  totalOf,
+  windowsOf,
+} from '../../shared/decision/windows-of.ts';
 import { must } from '../../shared/errors/assert.ts';
+import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { AccountId, WalletId } from '../../shared/model/ids.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type WalletWindow, walletLimits, walletWindows } from '../../shared/model/wallet.ts';
-import { baseOf, type CounterKey, counterKey } from '../../shared/quota/counter.ts';
-import { type WindowName, windowAt } from '../../shared/quota/window.ts';
-import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
+import { baseOf } from '../../shared/quota/counter.ts';
+import { windowAt } from '../../shared/quota/window.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
 import type { ShortWindow } from '../quota/unused-units.ts';
-import { counterOfLane, type WalletPath } from '../quota/wallet-paths.ts';
-
-export interface DrawnWindow {
-  readonly counter: CounterKey;
-  readonly window: WindowName;
-  readonly limit: number;
-  /** When a `total` ends; null for a window of the calendar. */
-  readonly endsAtMs: UnixMillis | null;
-  /** Of a lane of a wallet (UnitsAsk). */
-  readonly baseLimit?: number | undefined;
-}
+import type { WalletPath } from '../quota/wallet-paths.ts';
 
 /** The wallets of a passport; `walletId` is that of its own. */
 export interface DrawnWallet {
   readonly walletId: WalletId;
+  /** The keys of its wallets, from its own to the root. */
+  readonly path: readonly IdDigest[];
   readonly isFrozen: boolean;
   readonly levels: readonly DrawnLevel[];
 }
 
 /** The windows of one wallet. */
-export interface DrawnLevel {
+export interface DrawnLevel extends DrawnOf {
   /** Null: the caller must not learn it. */
   readonly walletId: WalletId | null;
-  readonly spend: readonly DrawnWindow[];
-  readonly rate: readonly DrawnWindow[];
 }
 
 /**
  * Ledger windows that a request draws on, in the order of a QuotaView: the policy's, then the passport's own.
  */
-export interface DrawnWindows {
-  readonly spend: readonly DrawnWindow[];
-  readonly rate: readonly DrawnWindow[];
+export interface DrawnWindows extends DrawnOf {
   readonly standingApprovals: readonly {
     readonly terms: StandingApprovalTerms;
     readonly total: DrawnWindow;
@@ -55,70 +50,38 @@ export interface DrawnWindows {
 
 /** `path`: undefined for a passport in no wallet. `accountId`: the caller's. */
 export function drawnWindows(
-  policy: CompiledPolicy,
   gate: CompiledGate | null,
   passport: VerifiedPassport,
   { path, accountId }: { readonly path: WalletPath | undefined; readonly accountId: AccountId },
 ): DrawnWindows {
-  const withCounter = (limit: WindowLimit): DrawnWindow => ({
-    window: limit.window,
-    limit: limit.limit,
-    endsAtMs: null,
-    counter: counterKey(counterOf(limit, gate?.gateId ?? null, passport.passportId)),
-  });
+  const wallets = path?.wallets ?? [];
+  const { spend, rate, levels } = windowsOf({ gate, passport, wallets });
+  const [own] = wallets;
   return {
-    spend: [...policy.spendWindows, ...passport.spendWindows].map(withCounter),
-    rate: [...policy.rateWindows, ...passport.rateWindows].map(withCounter),
+    spend,
+    rate,
     standingApprovals:
       gate === null
         ? []
         : gate.standingApprovals
             .filter((terms) => isFor(terms, passport, gate.accountId))
-            .map((terms) => ({ terms, total: totalOf(terms, gate) })),
-    wallet: path === undefined || path.wallets.length === 0 ? null : drawnWallet(path, accountId),
+            .map((terms) => ({ terms, total: totalOf(terms, gate.gateId) })),
+    wallet:
+      own === undefined
+        ? null
+        : {
+            walletId: own.walletId,
+            path: wallets.map(({ key }) => key),
+            isFrozen: wallets.some(({ status }) => status === 'frozen'),
+            levels: levels.map((level, place) => {
+              const { walletId, accountId: owner } = must(wallets[place], 'there are windows of each wallet');
+              return { ...level, walletId: owner === accountId ? walletId : null };
+            }),
+          },
   };
 }
 
-const drawnWallet = ({ wallets }: WalletPath, accountId: AccountId): DrawnWallet => ({
-  walletId: must(wallets[0], 'a path begins with a wallet').walletId,
-  isFrozen: wallets.some(({ status }) => status === 'frozen'),
-  levels: walletWindows(wallets).map((windows, level) => {
-    const wallet = must(wallets[level], 'there are windows of each wallet');
-    const ofKind = (kind: 'wallet_spend' | 'wallet_rate') =>
-      windows.filter(({ name }) => walletLimits[name].kind === kind).map(ofLane);
-    return {
-      walletId: wallet.accountId === accountId ? wallet.walletId : null,
-      spend: ofKind('wallet_spend'),
-      rate: ofKind('wallet_rate'),
-    };
-  }),
-});
-
-const ofLane = (window: WalletWindow): DrawnWindow => ({
-  counter: counterOfLane(window),
-  window: walletLimits[window.name].window,
-  limit: window.limit,
-  endsAtMs: null,
-  baseLimit: window.walletLimit,
-});
-
-/** All windows that money, or requests, are taken from. */
-const moneyOf = ({ spend, wallet }: Taken): readonly DrawnWindow[] =>
-  wallet === null ? spend : [...spend, ...wallet.levels.flatMap((level) => level.spend)];
-const requestsOf = ({ rate, wallet }: Taken): readonly DrawnWindow[] =>
-  wallet === null ? rate : [...rate, ...wallet.levels.flatMap((level) => level.rate)];
-
 type Taken = Pick<DrawnWindows, 'spend' | 'rate' | 'wallet'>;
-
-const totalOf = (
-  { standingApprovalId, totalMicroUsd, expiresAtMs }: StandingApprovalTerms,
-  { gateId }: CompiledGate,
-): DrawnWindow => ({
-  counter: counterKey({ kind: 'standing_approval', gateId, standingApprovalId }),
-  window: 'total',
-  limit: totalMicroUsd,
-  endsAtMs: expiresAtMs,
-});
 
 /** With the total of the standing approval that a decision draws on among its money. Null: none. */
 export function drawnWith(drawn: DrawnWindows, by: StandingApprovalTerms | null): DrawnWindows {
@@ -165,7 +128,8 @@ export function shortWindows(
 /**
  * Everything that a decision takes, all or nothing. Omits windows without a take, so they are not locked.
  */
-export function askFor(taken: Taken, { moneyMicroUsd, requests }: Charge): AskGroup {
+export function askFor({ spend, rate, wallet }: Taken, { moneyMicroUsd, requests }: Charge): AskGroup {
+  const taken = { spend, rate, levels: wallet?.levels ?? [] };
   const unitsOf =
     (units: number) =>
     (drawn: DrawnWindow): WindowAsk => ({

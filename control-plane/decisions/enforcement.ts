@@ -5,7 +5,7 @@ import type { AttestationId, GateId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import type { redactRequest } from '../../shared/pii/redact-request.ts';
 import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
-import type { RequestObject } from '../../shared/wire/check.ts';
+import type { RequestObject } from '../../shared/wire/api/check.ts';
 import type { Caller } from '../http/caller.ts';
 import type { DrawnWindows } from './drawn-windows.ts';
 

@@ -3,8 +3,12 @@ import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { walletLimits, walletWindows } from '../../shared/model/wallet.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
-import { counterOfLease } from '../../shared/wire/lease-call.ts';
-import type { ArrivedPermit, SettlementAnswer, SuspendSettlement } from '../../shared/wire/settlement.ts';
+import { counterOfLease } from '../../shared/wire/sync/lease-call.ts';
+import type {
+  ArrivedPermit,
+  SettlementAnswer,
+  SuspendSettlement,
+} from '../../shared/wire/sync/settlement.ts';
 import { judgeAmong, type KnownThings, type Told, whyNotTold } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { heldUnits } from '../quota/held-units.ts';

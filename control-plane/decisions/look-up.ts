@@ -1,6 +1,6 @@
 import type { PresentedApproval } from '../../shared/model/approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import {
   type ApprovalBinding,
   findPendingApproval,

@@ -42,6 +42,7 @@ export function newRecord(
       holdExpiresAtMs: decision.hold?.expiresAtMs ?? null,
       proof: provenBy(decision, request),
       walletId: drawn.wallet?.walletId ?? null,
+      walletPath: passport === null ? null : (drawn.wallet?.path ?? []),
       approvalId:
         decision.standingApproval?.standingApprovalId ??
         (decision.outcome === 'PERMIT' ? request.approvalId : null),

@@ -18,7 +18,6 @@ interface PassportRow {
   readonly status: PassportStatus;
   readonly issuerStatus: IssuerStatus;
   readonly accountStatus: AccountStatus;
-  readonly isOwnerSuspended: boolean;
   readonly isWalletFrozen: boolean;
   readonly shownTo: ShownPassport['shownTo'];
 }
@@ -51,8 +50,6 @@ export async function findStandings(
   const rows = await tx<PassportRow[]>`
     SELECT p.passport_id AS "passportId", p.token_hash AS "tokenHash", p.agent_id AS "agentId", p.account_id AS "accountId",
       p.mode, p.status, ${shownTo(tx, 'p')} AS "shownTo", i.status AS "issuerStatus", a.status AS "accountStatus",
-      EXISTS (SELECT FROM owner_standings o WHERE o.account_id = p.account_id AND o.mode = p.mode
-        AND o.owner = p.owner AND o.status = 'suspended') AS "isOwnerSuspended",
       EXISTS (
         SELECT FROM passport_wallets m JOIN wallets leaf ON leaf.wallet_id = m.wallet_id
         JOIN wallets w ON w.wallet_id = ANY(leaf.path) AND w.status = 'frozen'
@@ -79,7 +76,6 @@ const knownPassport = ({
   issuerStatus,
   accountStatus,
   tokenHash,
-  isOwnerSuspended,
   isWalletFrozen,
   shownTo: others,
 }: PassportRow): KnownPassport => ({
@@ -89,7 +85,7 @@ const knownPassport = ({
   standing: {
     // Marked expired to free its agent_id. Final, even if this clock is behind and the claims still look
     // valid.
-    status: status === 'expired' ? 'revoked' : status === 'active' && isOwnerSuspended ? 'suspended' : status,
+    status: status === 'expired' ? 'revoked' : status,
     isIssuerSuspended: issuerStatus === 'suspended',
     isAccountSuspended: accountStatus === 'suspended',
     isKeyCompromised: false,

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { limits } from '../../shared/model/limits.ts';
-import { type ProofClaimsAnswer, parseProofClaims } from '../../shared/wire/proof-claim.ts';
+import { type ProofClaimsAnswer, parseProofClaims } from '../../shared/wire/sync/proof-claim.ts';
 import { callerOf } from '../http/caller.ts';
 import type { DecisionDeps } from './deps.ts';
 import { claimProofs } from './used-proof-store.ts';

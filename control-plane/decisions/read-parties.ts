@@ -1,6 +1,6 @@
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
-import type { SettledRequest, SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { SettledRequest, SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import type { Transaction } from '../base/database.ts';
 import { isShown } from '../issuers/shown-passport-store.ts';
 import { distinct } from '../storage/distinct.ts';

@@ -4,8 +4,8 @@ import type { AccountId, PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { walletLimits, walletWindows } from '../../shared/model/wallet.ts';
 import { baseOf, counterKey } from '../../shared/quota/counter.ts';
-import type { Malformed } from '../../shared/wire/attestation-batch.ts';
-import { counterOfLease } from '../../shared/wire/lease-call.ts';
+import type { Malformed } from '../../shared/wire/sync/attestation-batch.ts';
+import { counterOfLease } from '../../shared/wire/sync/lease-call.ts';
 import type {
   ArrivedCall,
   ArrivedPermit,
@@ -14,7 +14,7 @@ import type {
   SettlementAnswer,
   SuspendSettlement,
   WindowInNeed,
-} from '../../shared/wire/settlement.ts';
+} from '../../shared/wire/sync/settlement.ts';
 import { type KnownThings, readKnown } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import type { ShortWindow } from '../quota/unused-units.ts';
@@ -39,7 +39,7 @@ interface SettlingKey {
   readonly keyId: string;
 }
 
-/** The answer to the sidecar; `superseded` and `unknown` as at ingest (shared/wire/sync.ts). */
+/** The answer to the sidecar; `superseded` and `unknown` as at ingest (shared/wire/sync/sync.ts). */
 export type SettlementCallOutcome =
   | { readonly kind: 'answered'; readonly answers: readonly SettlementAnswer[] }
   | { readonly kind: Exclude<ConnectionStatus, 'newest'> };

@@ -1,6 +1,6 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import { readAmounts } from '../approvals/approval-store.ts';
 import { consumeApproval } from '../approvals/consume-approval.ts';
 import {

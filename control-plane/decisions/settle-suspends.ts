@@ -1,6 +1,6 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import { findBoundApproval, findPendingIds } from '../approvals/approval-store.ts';
 import { type OpenedApproval, openApproval } from '../approvals/open-approval.ts';
 import type { Transaction } from '../base/database.ts';

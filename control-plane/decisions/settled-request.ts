@@ -1,13 +1,13 @@
 import type { Gate } from '../../shared/model/gate.ts';
 import type { AccountId, ApprovalId, GateId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
+import type { LeaseReturn } from '../../shared/wire/sync/lease-call.ts';
 import {
   type FirstPermitBody,
   firstPermitBody,
   type SettledRequest,
   type SettlementAnswer,
-} from '../../shared/wire/settlement.ts';
+} from '../../shared/wire/sync/settlement.ts';
 import type { ApprovalBinding } from '../approvals/approval-store.ts';
 import type { NewApproval } from '../approvals/open-approval.ts';
 import type { NewRecord } from '../attestations/append-records.ts';

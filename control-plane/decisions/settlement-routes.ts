@@ -6,14 +6,14 @@ import {
   type ArrivedCall,
   parseSettlementCall,
   type SettlementCallAnswer,
-} from '../../shared/wire/settlement.ts';
+} from '../../shared/wire/sync/settlement.ts';
 import { callerOf } from '../http/caller.ts';
 import { refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
 import type { DecisionDeps } from './deps.ts';
 import { settleBatch } from './settle-batch.ts';
 
 /**
- * Settlements and look-ups of sidecars. Not a public interface; shared/wire/settlement.ts says what the
+ * Settlements and look-ups of sidecars. Not a public interface; shared/wire/sync/settlement.ts says what the
  * answers mean.
  */
 export function settlementRoutes(deps: DecisionDeps): FastifyPluginAsyncTypebox {

@@ -1,6 +1,6 @@
 import { assert } from '../../shared/errors/assert.ts';
-import { parseGateTestBody, parseRequestFacts, refuseOtherGate } from '../../shared/wire/check.ts';
-import { type GateTestAnswer, renderGateTest } from '../../shared/wire/decision.ts';
+import { parseGateTestBody, parseRequestFacts, refuseOtherGate } from '../../shared/wire/api/check.ts';
+import { type GateTestAnswer, renderGateTest } from '../../shared/wire/api/decision.ts';
 import { pathId } from '../http/path-id.ts';
 import type { UseCase } from '../http/use-case.ts';
 import { decideRequest } from './decide-request.ts';

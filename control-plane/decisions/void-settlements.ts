@@ -2,7 +2,7 @@ import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import { type AccountId, type ApprovalId, type AttestationId, isId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { isMoney } from '../../shared/quota/counter.ts';
-import { unuseApprovals } from '../approvals/approval-store.ts';
+import { findUsedHolds, unuseApprovals } from '../approvals/approval-store.ts';
 import { withdrawApprovals } from '../approvals/withdraw-approvals.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
@@ -79,10 +79,12 @@ export async function voidSettlements(
     source === 'control-plane' ? [] : alsoLock.map((leaseId) => ({ leaseId, sidecarId: source })),
   );
   // An approval whose money went back in part stays used: it could not pay the same request again.
+  const isReduced = (id: AttestationId) => counted.get(id)?.isReduced === true;
   await unuseApprovals(
     tx,
-    permits.filter((id) => counted.get(id)?.isReduced !== true),
+    permits.filter((id) => !isReduced(id)),
   );
+  const used = await findUsedHolds(tx, permits.filter(isReduced));
   const suspends = undone.flatMap(({ id }) => (isId('appr', id) ? [id as ApprovalId] : []));
   const withdrawn = await withdrawApprovals(tx, deps, suspends, by.nowMs);
   return {
@@ -98,6 +100,9 @@ export async function voidSettlements(
       ...withdrawn.units,
       ...undone.flatMap((each) => heldOf(each, counted.get(each.id as AttestationId))),
       ...[...counted.values()].flatMap(({ overruns }) => overruns),
+      ...used.flatMap(({ permit, holds }) =>
+        holds.map((held) => ({ ...held, units: counted.get(permit)?.microUsd ?? 0 })),
+      ),
     ],
   };
 }

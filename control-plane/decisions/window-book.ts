@@ -1,4 +1,5 @@
 import type { Charge, QuotaView, WindowView } from '../../shared/decision/facts.ts';
+import type { DrawnWindow } from '../../shared/decision/windows-of.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -8,7 +9,7 @@ import type { Transaction } from '../base/database.ts';
 import { type ReadWindow, readWindows } from '../quota/read-windows.ts';
 import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
 import { lentUnits } from '../quota/unused-units.ts';
-import { askFor, type DrawnWindow, type DrawnWindows } from './drawn-windows.ts';
+import { askFor, type DrawnWindows } from './drawn-windows.ts';
 
 interface BookedWindow extends ReadWindow {
   readonly of: DrawnWindow;

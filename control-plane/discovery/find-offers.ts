@@ -5,7 +5,7 @@
 
 import type { PendingQuery, Row } from 'postgres';
 import { must } from '../../shared/errors/assert.ts';
-import { type DiscoveryQuery, type Offer, renderOffer } from '../../shared/wire/discovery.ts';
+import { type DiscoveryQuery, type Offer, renderOffer } from '../../shared/wire/api/discovery.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readStalePage } from '../storage/replica-reads.ts';
 import { readStoredEntry } from '../storage/stored-catalog-entry.ts';

@@ -1,7 +1,7 @@
 import { decodeBase64url, encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
-import type { DiscoveryQuery } from '../../shared/wire/discovery.ts';
+import type { DiscoveryQuery } from '../../shared/wire/api/discovery.ts';
 
 /** The last offer of a page; the next page begins after it. */
 export interface OfferPlace {

@@ -8,6 +8,7 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Scope } from '../../shared/model/scopes.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { collectDue, dueWorkOf, type Work } from '../storage/due-work.ts';
 
 /** The types of hints, with the scope that reads each. */
 export const hintScopes = {
@@ -51,18 +52,24 @@ export function noteHints(at: Database | Transaction, hints: readonly Hint[]): v
   else for (const hint of hints) waiting.push(hint);
 }
 
-/** Publishes the noted hints of every transaction of the pool after its commit; none if the commit fails. */
+/**
+ * Publishes the noted hints of every transaction of the pool after its commit, and wakes the loops of what it
+ * has queued; nothing of that if the commit fails.
+ */
 export function publishHintsOf(sql: Database, publish: Publish): void {
   const begin = sql.begin.bind(sql) as (...given: unknown[]) => Promise<unknown>;
   publishers.set(sql, publish);
   const beginAndPublish = async (...given: unknown[]): Promise<unknown> => {
     const hints: Hint[] = [];
+    const works = new Set<Work>();
     const work = given.at(-1) as (tx: Transaction) => unknown;
     const result = await begin(...given.slice(0, -1), (tx: Transaction) => {
       noted.set(tx, hints);
+      collectDue(tx, works);
       return work(tx);
     });
     if (hints.length > 0) publish(hints);
+    for (const each of works) dueWorkOf(sql).wake(each);
     return result;
   };
   Object.assign(sql, { begin: beginAndPublish });

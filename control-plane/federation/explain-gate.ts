@@ -4,7 +4,7 @@ import { checkTrustLevel } from '../../shared/decision/check-trust-level.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { DecisionReason } from '../../shared/model/decision.ts';
-import type { TokenExplanation } from '../../shared/wire/federation-operations.ts';
+import type { TokenExplanation } from '../../shared/wire/api/federation-operations.ts';
 
 type Step = TokenExplanation['steps'][number];
 
@@ -58,7 +58,8 @@ function* lookAt(gate: CompiledGate, passport: VerifiedPassport): Generator<Look
   };
 }
 
-const unharmed: PassportStanding = {
+/** As of a passport that nobody has ended. */
+export const unharmed: PassportStanding = {
   status: 'active',
   isIssuerSuspended: false,
   isAccountSuspended: false,

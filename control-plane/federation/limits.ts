@@ -8,6 +8,8 @@ export const federationLimits = {
   eventAddressesMax: 10_000,
   /** Event types in one token. RFC 8417 has one, and several for the same happening. */
   eventTypesMax: 16,
+  /** Names of one subject in one event: a person has some addresses. */
+  aliasesMax: 32,
   /** An older event is refused: what it says has long been superseded, and its `jti` may be forgotten. */
   eventAgeMsMax: 7 * dayMs,
   /** A transmitter's clock may be ahead by this. */

@@ -3,7 +3,9 @@ import type { Federation } from '../../shared/model/federation.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { isLabel } from '../../shared/model/plain-text.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
+import { namesAudience } from '../../shared/verification/foreign-issuers.ts';
 import { federationLimits } from './limits.ts';
+import { type Meant, whomTheyMean } from './read-subject.ts';
 
 /** What a happening does to those it is about. */
 type Effect = 'suspend' | 'reactivate';
@@ -17,11 +19,11 @@ const effects: ReadonlyMap<string, Effect> = new Map<string, Effect>([
   [`${risc}account-enabled`, 'reactivate'],
 ]);
 
-/** One who is suspended or reactivated: a subject of the issuer, or an owner of passports. */
-export interface Target {
-  readonly kind: 'subject' | 'owner';
-  readonly name: string;
+/** One who is suspended or reactivated. */
+export interface Target extends Meant {
   readonly effect: Effect;
+  /** Type of the event. */
+  readonly type: string;
 }
 
 export interface SecurityEvent {
@@ -30,67 +32,67 @@ export interface SecurityEvent {
   /** Every type in it, known or not. */
   readonly types: readonly string[];
   readonly targets: readonly Target[];
+  /** Those that have no effect, and whom they are about, as JSON; null: they do not say. */
+  readonly ignored: readonly { readonly type: string; readonly subject: string | null }[];
+}
+
+/** Why an event is refused. `claim` is at fault, and `detail` says in words what it must be. */
+export interface EventFault {
+  readonly claim: 'iss' | 'aud' | 'jti' | 'iat' | 'events' | 'sub_id';
+  readonly detail: string;
 }
 
 /**
- * The claims of a security event token (RFC 8417) whose signature verified. A text says why it is refused.
- * Types that are not known have no effect, and neither has a subject that no claim of this issuer maps.
+ * The claims of a security event token (RFC 8417) whose signature verified. An event that has an effect is an
+ * order: it is refused unless it is known whom it means here. Types that are not known have no effect,
+ * whomever they are about.
  */
 export function readEvent(
   payload: JsonObject,
   federation: Federation,
   nowMs: UnixMillis,
-): SecurityEvent | string {
-  const { iss, aud, jti, iat, events, sub_id: subjectOfAll } = payload;
-  if (federation.type !== 'jwt-svid' && iss !== federation.issuer) return 'iss is another issuer';
-  const named = Array.isArray(aud) ? aud : [aud];
-  if (!named.some((each) => federation.audiences.includes(String(each)))) return 'aud is another receiver';
+): SecurityEvent | EventFault {
+  const { iss, aud, jti, iat, events } = payload;
+  const refuse = (claim: EventFault['claim'], detail: string): EventFault => ({ claim, detail });
+  if (federation.type !== 'jwt-svid' && iss !== federation.issuer)
+    return refuse('iss', 'iss is another issuer');
+  if (!namesAudience(aud, federation.audiences)) return refuse('aud', 'aud is another receiver');
   if (!isLabel(jti, federationLimits.eventIdCharsMax))
-    return 'jti is missing, too long, or has characters that are not text';
-  if (typeof iat !== 'number') return 'iat is missing';
+    return refuse('jti', 'jti is missing, too long, or has characters that are not text');
+  if (typeof iat !== 'number') return refuse('iat', 'iat is missing');
   const issuedAtMs = Math.floor(iat * secondMs) as UnixMillis;
   const ageMs = nowMs - issuedAtMs;
-  if (!(ageMs <= federationLimits.eventAgeMsMax)) return 'iat is too long ago';
-  if (ageMs < -federationLimits.eventAheadMsMax) return 'iat is in the future';
-  if (!isJsonObject(events)) return 'events is missing';
+  if (!(ageMs <= federationLimits.eventAgeMsMax)) return refuse('iat', 'iat is too long ago');
+  if (ageMs < -federationLimits.eventAheadMsMax) return refuse('iat', 'iat is in the future');
+  if (!isJsonObject(events)) return refuse('events', 'events is missing');
   const entries = Object.entries(events);
   if (entries.length === 0 || entries.length > federationLimits.eventTypesMax)
-    return `events must have 1 to ${federationLimits.eventTypesMax} members`;
-  const targets = entries.flatMap(([type, event]) => {
-    const effect = effects.get(type);
-    if (effect === undefined) return [];
-    const subject = (isJsonObject(event) ? event['subject'] : undefined) ?? subjectOfAll;
-    return targetsOf(subject, federation).map((target) => ({ ...target, effect }));
-  });
+    return refuse('events', `events must have 1 to ${federationLimits.eventTypesMax} members`);
+  const targets: Target[] = [];
+  const ignored: { type: string; subject: string | null }[] = [];
   const types = entries.map(([type]) => type.slice(0, limits.webhookUrlCharsMax));
-  return { jti, issuedAtMs, types, targets };
+  for (const [type, event] of entries) {
+    const effect = effects.get(type);
+    const identifiers = identifiersOf(payload, event, federation.issuer);
+    if (effect === undefined) {
+      const subject = identifiers.length === 0 ? null : JSON.stringify(identifiers[0]);
+      ignored.push({ type: type.slice(0, limits.webhookUrlCharsMax), subject });
+      continue;
+    }
+    const meant = whomTheyMean(identifiers, federation);
+    if (typeof meant === 'string') return refuse('sub_id', meant);
+    targets.push(...meant.map((target) => ({ ...target, effect, type })));
+  }
+  return { jti, issuedAtMs, types, targets, ignored };
 }
 
-/**
- * Those whom a subject identifier (RFC 9493) means, by the claims that name subjects and owners here. A
- * complex one (Shared Signals §3.2) means its user. Text that no label can be means nobody.
- */
-function targetsOf(identifier: unknown, federation: Federation): Omit<Target, 'effect'>[] {
-  if (!isJsonObject(identifier)) return [];
-  const { claims, issuer } = federation;
-  const format = identifier['format'] ?? identifier['subject_type'];
-  const { user, iss, sub, id, email, uri } = identifier;
-  const isComplex = format === 'complex' || (format === undefined && user !== undefined);
-  // One level: a user is no complex subject.
-  if (isComplex) return isJsonObject(user) && user['user'] === undefined ? targetsOf(user, federation) : [];
-  const isOfIssuer = format === 'iss_sub' || format === 'iss-sub';
-  const [value, pointers] =
-    format === 'email'
-      ? [email, addressClaims]
-      : [isOfIssuer ? (iss === issuer ? sub : null) : (id ?? uri), subjectClaims];
-  const targets: Omit<Target, 'effect'>[] = [];
-  if (pointers.has(claims.agentId) && isLabel(value, limits.foreignSubjectCharsMax))
-    targets.push({ kind: 'subject', name: value });
-  if (claims.owner !== null && pointers.has(claims.owner) && isLabel(value, limits.ownerCharsMax))
-    targets.push({ kind: 'owner', name: value });
-  return targets;
+/** What says whom an event is about: its own, that of the token, and the token's `sub` (RFC 8417 §2.2). */
+function identifiersOf(
+  { sub, sub_id: ofToken }: JsonObject,
+  event: unknown,
+  iss: string,
+): readonly unknown[] {
+  const own = isJsonObject(event) ? event['subject'] : null;
+  const plain = sub === undefined ? null : { format: 'iss_sub', iss, sub };
+  return [own, ofToken, plain].filter((each) => each !== undefined && each !== null);
 }
-
-/** The claims whose values such an identifier names. */
-const subjectClaims: ReadonlySet<string> = new Set(['/sub']);
-const addressClaims: ReadonlySet<string> = new Set(['/email', '/preferred_username', '/upn']);

@@ -2,6 +2,7 @@ import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
+import { canonicalName } from '../../shared/wire/api/email.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
@@ -34,12 +35,13 @@ export async function lockSubject(
   tx: Transaction,
   { signingKeys, clock, random }: Pick<SigningDeps, 'signingKeys' | 'clock' | 'random'>,
   owner: Owner,
-  { issuerId, subject }: { readonly issuerId: IssuerId; readonly subject: string },
+  { issuerId, subject: named }: { readonly issuerId: IssuerId; readonly subject: string },
 ) {
   const issuer = await lockIssuer(tx, owner, issuerId);
   if (issuer === null) throw new ApiError('issuer_not_found');
   if (issuer.federation === null)
     throw invalidRequest('id', 'This issuer issues passports here: revoke them by their id.');
+  const subject = canonicalName(named);
   const passportId = federatedPassportId(issuerId, subject);
   const { accountId, mode } = issuer;
   const wallets = await holdDefaultWallets(tx, [issuerId]);

@@ -9,8 +9,8 @@
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import type { ReadSubject } from '../../shared/wire/attestation-batch.ts';
-import { renderConstraints } from '../../shared/wire/constraints.ts';
+import { renderConstraints } from '../../shared/wire/api/constraints.ts';
+import type { ReadSubject } from '../../shared/wire/sync/attestation-batch.ts';
 import { findFederations } from '../issuers/federation-store.ts';
 import {
   areKnown,
@@ -18,11 +18,14 @@ import {
   putSubjectPassport,
   type SubjectPassport,
 } from '../passports/federated-passport-store.ts';
+import { lockOwners } from '../passports/suspension-store.ts';
+import { standWithOwners } from '../passports/unnamed-end-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { distinct } from '../storage/distinct.ts';
+import { changeTransaction } from '../sync/change-transaction.ts';
 import type { VerifiedOfOthers } from './verify-of-others.ts';
 
-type SeeingDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'signingKeys'>;
+type SeeingDeps = Pick<SigningDeps, 'sql' | 'clock' | 'random' | 'signingKeys' | 'bus'>;
 
 /**
  * Makes the passports of these verified tokens known, with the terms of the tokens (contract §4). The tokens
@@ -81,7 +84,9 @@ async function put(deps: SeeingDeps, passports: readonly SubjectPassport[]): Pro
   const fresh = sorted.filter((_, place) => known[place] === false);
   if (fresh.length === 0) return;
   const signingKeyId = deps.signingKeys.current('passport').kid;
-  await deps.sql.begin(async (tx) => {
+  const owned = fresh.map(({ terms, ...passport }) => ({ ...passport, owner: terms?.owner ?? null }));
+  await changeTransaction(deps, async (tx, change) => {
+    await lockOwners(tx, owned, 'shared');
     const wallets = await holdDefaultWallets(tx, distinct(fresh.map(({ issuerId }) => issuerId)));
     for (const passport of fresh)
       await putSubjectPassport(tx, passport, {
@@ -90,5 +95,6 @@ async function put(deps: SeeingDeps, passports: readonly SubjectPassport[]): Pro
         random: deps.random,
         wallets,
       });
+    await standWithOwners(tx, change, owned, deps.clock.now());
   });
 }

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
-import { ShownTokens } from '../../shared/wire/shown-tokens.ts';
+import { ShownTokens } from '../../shared/wire/sync/shown-tokens.ts';
 import { callerOf } from '../http/caller.ts';
 import { knownFederations } from '../issuers/federation-store.ts';
 import type { KeyDeps } from '../issuers/follow-keys.ts';

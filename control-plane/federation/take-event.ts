@@ -1,22 +1,21 @@
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import { openSecurityEvent } from '../../shared/crypto/foreign-token.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
-import { areKeysStale, type FederatedIssuer } from '../../shared/model/federation.ts';
+import type { FederatedIssuer } from '../../shared/model/federation.ts';
 import type { IssuerId, RequestId } from '../../shared/model/ids.ts';
+import type { Owner } from '../../shared/model/owner.ts';
 import { ForeignIssuer } from '../../shared/verification/foreign-issuers.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import { findFederation } from '../issuers/federation-store.ts';
 import type { KeyDeps } from '../issuers/follow-keys.ts';
 import { lockIssuer } from '../issuers/issuer-store.ts';
-import { lockPassportToEnd, setPassportStatus } from '../passports/passport-store.ts';
-import { publishStanding } from '../passports/publish-standing.ts';
-import { moveOwnerIn } from '../passports/suspend-owner.ts';
-import type { WriteChange } from '../sync/change-transaction.ts';
+import { knownPassports } from '../passports/federated-passport-store.ts';
+import { lockOwners, moveSuspensions, type SuspensionMove } from '../passports/suspension-store.ts';
 import { suspendedSince, takeEventId } from './event-store.ts';
+import { judgeSignature } from './judge-signature.ts';
 import { readEvent, type SecurityEvent, type Target } from './read-event.ts';
 import { lockSubject } from './revoke-subject.ts';
-import { readKeysSoon } from './verify-of-others.ts';
 
 /**
  * Takes a security event token (RFC 8417) that an issuer of others has pushed (RFC 8935), once for each
@@ -33,29 +32,40 @@ export async function takeEvent(
 ): Promise<void> {
   const stored = await findFederation(deps.sql, issuerId);
   if (stored === null) throw new ApiError('issuer_not_found');
-  if (stored.status === 'suspended') throw invalidRequest('body', 'This issuer is suspended.');
-  const event = verifyEvent(deps, new ForeignIssuer(stored), token);
+  if (stored.status === 'suspended') throw invalidRequest('issuer', 'This issuer is suspended.');
+  const event = await verifyEvent(deps, new ForeignIssuer(stored), token);
   const { accountId, mode } = stored;
   const actor = { type: 'issuer', id: issuerId, clientId: null };
   await administer(deps, { accountId, mode, actor, requestId }, async (tx, change) => {
     const suspended = event.targets.filter(({ effect }) => effect === 'suspend').map(nameIn(issuerId));
     const isNew = await takeEventId(tx, { issuerId, ...event, suspended }, deps.clock.now());
     if (!isNew) return { result: undefined, audited: null };
-    const done: string[] = [];
-    let reactivated = 0;
-    for (const target of await targetsInForce(tx, stored, event)) {
-      const move = target.kind === 'subject' ? moveSubject : moveOwnerOf;
-      if (await move(tx, change, deps, { target, issuerId, accountId, mode }))
-        done.push(`${target.effect} ${target.kind} ${target.name}`);
-      if (target.effect === 'reactivate') reactivated += 1;
-    }
+    const owners = event.targets.filter(({ kind }) => kind === 'owner');
+    const owned = owners.map(({ name: owner }) => ({ accountId, mode, owner }));
+    await lockOwners(tx, owned, 'exclusive');
+    const targets = await targetsInForce(tx, stored, event);
+    const unseen = await makeSubjects(tx, deps, { targets, issuerId, accountId, mode });
+    const moves = targets.map((target) => moveOf(target, issuerId));
+    const moved = await moveSuspensions(tx, change, stored, { moves, nowMs: deps.clock.now() });
+    const named = targets.map((target, place) => ({
+      text: `${target.effect} ${target.kind} ${target.name}`,
+      isNew: moved[place]?.isNew === true,
+      isHit: moved[place]?.hit.some((id) => !unseen.has(id)) === true,
+    }));
+    const effects = named.flatMap(({ isHit, text }) => (isHit ? text : []));
+    // It binds, and has stopped nobody yet; or it is over, and others still suspend.
+    const noted = named.flatMap(({ isNew, isHit, text }) => (isNew && !isHit ? text : []));
+    const reactivated = targets.filter(({ effect }) => effect === 'reactivate').length;
     return {
       result: undefined,
       audited: {
         operation: 'receiveSecurityEvent',
         target: issuerId,
         before: null,
-        after: { jti: event.jti, events: event.types, effects: done, reactivated },
+        after: {
+          ...{ jti: event.jti, events: event.types, effects, noted, reactivated },
+          ...(event.ignored.length > 0 && { without_effect: event.ignored }),
+        },
       },
     };
   });
@@ -90,60 +100,37 @@ async function targetsInForce(
     .toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1));
 }
 
-function verifyEvent(deps: KeyDeps, issuer: ForeignIssuer, token: string): SecurityEvent {
+/** The `param` of a refusal is the claim at fault, from which the code of RFC 8935 follows. */
+async function verifyEvent(deps: KeyDeps, issuer: ForeignIssuer, token: string): Promise<SecurityEvent> {
   const open = openSecurityEvent(token);
-  if (open === null)
-    throw invalidRequest('body', 'The body must be a security event token (RFC 8417), signed by the issuer.');
-  if (areKeysStale(issuer, deps.clock.now()))
-    throw new ApiError('service_unavailable', {
-      message: 'The keys of the issuer could not be read for too long.',
-    });
-  const key = issuer.find(open.kid, open.algorithm);
-  if (key === null) {
-    readKeysSoon(deps, issuer.issuerId);
-    throw invalidRequest(
-      'body',
-      'The token is signed by a key that is not known. Send it again in a minute.',
-    );
-  }
-  if (!key.verify(Buffer.from(open.signedText, 'latin1'), open.signature))
-    throw invalidRequest('body', 'The signature of the token does not verify.');
+  if (typeof open === 'string')
+    throw invalidRequest('body', `The body must be a security event token (RFC 8417): ${open}.`);
+  const judged = await judgeSignature(deps, issuer, open);
+  if (judged === 'unknown_key')
+    throw invalidRequest('kid', 'The issuer has no single key of that kid and algorithm.');
+  if (judged === 'forged') throw invalidRequest('signature', 'The signature of the token does not verify.');
   const event = readEvent(open.payload, issuer.federation, deps.clock.now());
-  if (typeof event === 'string') throw invalidRequest('body', `The token is refused: ${event}.`);
+  if ('claim' in event) throw invalidRequest(event.claim, `The token is refused: ${event.detail}.`);
   return event;
 }
 
-interface Move {
-  readonly target: Target;
-  readonly issuerId: IssuerId;
-  readonly accountId: ForeignIssuer['accountId'];
-  readonly mode: ForeignIssuer['mode'];
-}
-
-/** Whether that changed something: a revoked passport stays revoked. */
-async function moveSubject(
+/** Makes the passports of those whom it suspends, in the order of their ids. Resolves to the new ones. */
+async function makeSubjects(
   tx: Transaction,
-  change: WriteChange,
   deps: KeyDeps,
-  { target, ...about }: Move,
-): Promise<boolean> {
-  const passportId = await lockSubject(tx, deps, about, { ...about, subject: target.name });
-  const passport = await lockPassportToEnd(tx, about, { passportId, nowMs: deps.clock.now() });
-  const [from, to] =
-    target.effect === 'suspend' ? (['active', 'suspended'] as const) : (['suspended', 'active'] as const);
-  if (passport?.status !== from) return false;
-  await setPassportStatus(tx, passportId, to);
-  await publishStanding(tx, change, passport, to);
-  return true;
+  { targets, ...about }: Owner & { readonly targets: readonly Target[]; readonly issuerId: IssuerId },
+): Promise<ReadonlySet<string>> {
+  const subjects = targets.filter(({ kind, effect }) => kind === 'subject' && effect === 'suspend');
+  const nameOf = nameIn(about.issuerId);
+  const seen = await knownPassports(tx, subjects.map(nameOf));
+  for (const { name: subject } of subjects) await lockSubject(tx, deps, about, { ...about, subject });
+  return new Set(subjects.map(nameOf).filter((id) => !seen.has(id)));
 }
 
-async function moveOwnerOf(
-  tx: Transaction,
-  change: WriteChange,
-  _deps: KeyDeps,
-  { target, ...account }: Move,
-): Promise<boolean> {
-  const to = target.effect === 'suspend' ? 'suspended' : 'active';
-  const { audited } = await moveOwnerIn(tx, change, account, { owner: target.name, to });
-  return audited !== null;
-}
+/** What a target comes to, as what this issuer says of it. */
+const moveOf = ({ kind, name, effect, type }: Target, issuerId: IssuerId): SuspensionMove => ({
+  of: kind === 'owner' ? { owner: name } : { passportId: federatedPassportId(issuerId, name) },
+  to: effect === 'suspend' ? 'suspended' : 'active',
+  cause: issuerId,
+  event: type,
+});

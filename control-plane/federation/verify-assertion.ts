@@ -1,7 +1,7 @@
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import { openIdentityAssertion } from '../../shared/crypto/foreign-token.ts';
 import type { JsonObject } from '../../shared/crypto/json-object.ts';
-import { areKeysStale } from '../../shared/model/federation.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
@@ -13,8 +13,8 @@ import { historyOf } from '../history/history.ts';
 import { accountFederations } from '../issuers/federation-store.ts';
 import type { KeyDeps } from '../issuers/follow-keys.ts';
 import { type ForeignSubject, isSubjectActive } from '../passports/subject-standing-store.ts';
+import { judgeSignature } from './judge-signature.ts';
 import { federationLimits } from './limits.ts';
-import { readKeysSoon } from './verify-of-others.ts';
 
 /** An identity assertion as a client presents it to the authorization server. */
 export interface PresentedAssertion {
@@ -48,31 +48,28 @@ export interface RefusedAssertion {
  * Verifies an Identity Assertion JWT Authorization Grant of an issuer of others that the account has
  * registered (draft-ietf-oauth-identity-assertion-authz-grant; contract §13). The issuer opts in: the
  * authorization server is one of its audiences. Whether `jti` is new is for the caller to find out, last.
+ * Throws `service_unavailable` for one that cannot be judged yet.
  */
 export async function verifyAssertion(
   deps: KeyDeps,
   presented: PresentedAssertion,
 ): Promise<VerifiedAssertion | RefusedAssertion> {
   // It may have forgotten which assertions were used, and who was switched off.
-  if (historyOf(deps.sql).isRegressed) return refuse('the service waits for agent-trust recover');
+  if (historyOf(deps.sql).isRegressed)
+    throw new ApiError('service_unavailable', { message: 'The service waits for agent-trust recover.' });
   const open = openIdentityAssertion(presented.assertion);
-  if (open === null) return refuse('it must be a signed JWT of type oauth-id-jag+jwt');
+  if (typeof open === 'string') return refuse(`it must be a JWT of type oauth-id-jag+jwt, and ${open}`);
   const { payload } = open;
   const fault = faultOf(payload, presented);
   if (fault !== null) return refuse(fault);
   const issuer = await issuerOf(deps, payload, presented);
   if (issuer === null) return refuse('iss must be one active issuer with this server among its audiences');
-  const key = issuer.find(open.kid, open.algorithm);
-  if (key === null) {
-    readKeysSoon(deps, issuer.issuerId);
-    return refuse('its issuer has no single key of that kid and algorithm');
-  }
-  if (!key.verify(Buffer.from(open.signedText, 'latin1'), open.signature))
-    return refuse('its signature does not verify');
+  const judged = await judgeSignature(deps, issuer, open);
+  if (judged === 'unknown_key') return refuse('its issuer has no single key of that kid and algorithm');
+  if (judged === 'forged') return refuse('its signature does not verify');
   const nowMs = deps.clock.now();
-  if (areKeysStale(issuer, nowMs)) return refuse('the keys of its issuer could not be read for too long');
   const mapped = mapClaims(payload, issuer.federation);
-  if (!isMapped(mapped)) return refuse(mapped.detail);
+  if (!isMapped(mapped)) return refuse(`${mapped.claim} ${mapped.detail}`);
   const expiresAtMs = toMillis(mapped.expiresAtS);
   const late = faultOfTimes({ fromMs: toMillis(mapped.notBeforeS), expiresAtMs, nowMs });
   if (late !== null) return refuse(late);

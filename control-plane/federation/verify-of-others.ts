@@ -34,7 +34,7 @@ export function knownAmong(stored: readonly StoredFederation[]): KnownIssuers {
 
 /**
  * Verifies a token of another issuer, on the calling thread: a decision costs a transaction beside it. An
- * unknown key has the issuer's keys read again, behind this.
+ * unknown key triggers a reload of the issuer's keys, after this check.
  */
 export function verifyOfOthers(
   deps: KeyDeps,

@@ -6,7 +6,7 @@
 import { type Catalog, type CatalogOffer, catalogTerms } from '../../shared/model/catalog.ts';
 import { namedIssuers } from '../../shared/model/constraints.ts';
 import type { Gate } from '../../shared/model/gate.ts';
-import { type NewGate, renderGate, renderGateForSidecars } from '../../shared/wire/gate.ts';
+import { type NewGate, renderGate, renderGateForSidecars } from '../../shared/wire/api/gate.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';

@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { renderGate } from '../../shared/wire/gate.ts';
+import { renderGate } from '../../shared/wire/api/gate.ts';
 import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';

@@ -4,12 +4,13 @@ import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { parseCatalogTerms, renderCatalogTerms } from '../../shared/wire/catalog.ts';
-import { renderConstraints } from '../../shared/wire/constraints.ts';
-import type { CountedGate } from '../../shared/wire/gate.ts';
-import { parseGateRoutes, renderGateRoutes } from '../../shared/wire/gate-routes.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import { parseCatalogTerms, renderCatalogTerms } from '../../shared/wire/api/catalog.ts';
+import { renderConstraints } from '../../shared/wire/api/constraints.ts';
+import type { CountedGate } from '../../shared/wire/api/gate.ts';
+import { parseGateRoutes, renderGateRoutes } from '../../shared/wire/api/gate-routes.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { ofKey } from '../creation/unique-name.ts';
 import { hasPart } from '../storage/has-part.ts';
 import { readItems, readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
@@ -115,10 +116,15 @@ export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
       ${storedActor(gate.lastChangedBy)}::text::jsonb)`;
 }
 
-export async function hasGateNamed(tx: Transaction, owner: Owner, name: string): Promise<boolean> {
+export async function hasGateNamed(
+  tx: Transaction,
+  owner: Owner,
+  name: string,
+  key: string | null,
+): Promise<boolean> {
   const rows = await tx`
     SELECT FROM gates
-    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} AND deleted_at_ms IS NULL AND name = ${name} LIMIT 1`;
+    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} AND deleted_at_ms IS NULL AND name = ${name} ${ofKey(tx, tx`labels`, key)} LIMIT 1`;
   return rows.length > 0;
 }
 
@@ -235,7 +241,8 @@ export async function holdPolicy(
     SELECT coalesce((constraints #> '{approvals,approvers}') IS NOT NULL
         AND (constraints #> '{approvals,approvers,not_requester}') IS DISTINCT FROM 'false'::jsonb, false)
       AS "namesAsker",
-      coalesce((constraints #> '{approvals,approvers,not_owner}') = 'true'::jsonb, false) AS "asksForOwner"
+      coalesce((constraints #> '{approvals,approvers,not_owner}') = 'true'::jsonb, false) AS "asksForOwner",
+      coalesce((constraints #> '{approvals,approvers,independent}') = 'true'::jsonb, false) AS "isIndependent"
     FROM gates WHERE gate_id = ${gateId} AND policy_version = ${policyVersion} AND deleted_at_ms IS NULL
     FOR SHARE`;
   return held ?? null;
@@ -246,6 +253,8 @@ export interface HeldPolicy {
   readonly namesAsker: boolean;
   /** Whether the owner of the passport does not answer them. */
   readonly asksForOwner: boolean;
+  /** Whether people who could have opened each other's links are one person there. */
+  readonly isIndependent: boolean;
 }
 
 /** The row stays, because attestations name it. */

@@ -1,8 +1,9 @@
-import { type CountedGate, renderGateListItem } from '../../shared/wire/gate.ts';
-import type { NamedPageRequest } from '../../shared/wire/paging.ts';
-import { partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { type CountedGate, renderGateListItem } from '../../shared/wire/api/gate.ts';
+import type { NamedPageRequest } from '../../shared/wire/api/paging.ts';
+import { partsAsked, placePage, renderPage } from '../../shared/wire/api/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { UseCase } from '../http/use-case.ts';
+import { countAble, readAnswering } from '../people/check-approvers.ts';
 import { readStalePage } from '../storage/replica-reads.ts';
 import { listGates } from './gate-store.ts';
 
@@ -10,16 +11,24 @@ import { listGates } from './gate-store.ts';
 export const listGatesUseCase = {
   scope: 'gates:read',
   run: async (deps, caller, query) => {
-    const toItem = (gate: CountedGate) => renderGateListItem(gate, deps.gateHost);
     return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, asked) => {
       const page = placePage(asked, caller, 'gates', partsAsked(asked));
       const found = await listGates(sql, caller, {
         namePart: asked.name ?? null,
         page,
-        toItem,
+        toItem: (gate: CountedGate) => ({ gate, rule: gate.constraints.approvals?.approvers ?? null }),
         logger: deps.logger,
       });
-      return renderPage(found, page, (item) => item);
+      const answering = found.items.some(({ rule }) => rule !== null)
+        ? await readAnswering(sql, caller.accountId, deps.clock.now())
+        : null;
+      return renderPage(found, page, ({ gate, rule }) => ({
+        ...renderGateListItem(gate, deps.gateHost),
+        approvers:
+          rule === null || answering === null
+            ? null
+            : { count: rule.count, independent: rule.independent, able: countAble(rule, answering) },
+      }));
     });
   },
 } as const satisfies UseCase<AppendingDeps, NamedPageRequest, object>;

@@ -4,9 +4,13 @@ import type { Gate } from '../../shared/model/gate.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
-import { type GatePolicyVersion, type PolicyAnswer, policyMessage } from '../../shared/wire/policy.ts';
-import { type CatalogVersion, policyText } from '../../shared/wire/policy-hash.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
+import { type CatalogVersion, policyText } from '../../shared/wire/api/policy-hash.ts';
+import {
+  type GatePolicyVersion,
+  type PolicyAnswer,
+  policyMessage,
+} from '../../shared/wire/evidence/policy.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { readPage } from '../storage/read-page.ts';

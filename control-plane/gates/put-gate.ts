@@ -1,6 +1,6 @@
 import type { Gate } from '../../shared/model/gate.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { renderGateForSidecars } from '../../shared/wire/gate.ts';
+import { renderGateForSidecars } from '../../shared/wire/api/gate.ts';
 import { standingApprovalsAt } from '../approvals/standing-approval-store.ts';
 import type { Transaction } from '../base/database.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';

@@ -7,7 +7,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
-import type { LimitUsage } from '../../shared/wire/gate-usage.ts';
+import type { LimitUsage } from '../../shared/wire/api/gate-usage.ts';
 import type { Database } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import { findPassport } from '../passports/passport-store.ts';

@@ -11,7 +11,7 @@ import { refuseImpossibleApprovers } from '../people/check-approvers.ts';
  */
 export async function refuseUnanswerable(
   tx: Transaction,
-  { baseUrl }: Pick<BaseDeps, 'baseUrl'>,
+  { baseUrl, clock }: Pick<BaseDeps, 'baseUrl' | 'clock'>,
   wanted: {
     readonly accountId: AccountId;
     readonly after: Constraints;
@@ -23,5 +23,6 @@ export async function refuseUnanswerable(
   const rule = ruleOf(wanted.after);
   if (rule === null) return;
   if (wanted.before !== null && isDeepStrictEqual(rule, ruleOf(wanted.before))) return;
-  await refuseImpossibleApprovers(tx, { accountId: wanted.accountId, baseUrl }, rule);
+  const { accountId } = wanted;
+  await refuseImpossibleApprovers(tx, { accountId, baseUrl, nowMs: clock.now() }, rule);
 }

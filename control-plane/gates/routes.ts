@@ -15,14 +15,21 @@ import {
   renderGateDeletion,
   renderGateWithStats,
   renderNewGate,
-} from '../../shared/wire/gate.ts';
-import { GateUsageAnswer, GateUsageQuery, renderLimitUsage } from '../../shared/wire/gate-usage.ts';
-import { NamedListQuery, PageAnswer, PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
-import { GatePolicyItem, PolicyAnswer, renderGatePolicy } from '../../shared/wire/policy.ts';
+} from '../../shared/wire/api/gate.ts';
+import { GateUsageAnswer, GateUsageQuery, renderLimitUsage } from '../../shared/wire/api/gate-usage.ts';
+import {
+  NamedListQuery,
+  PageAnswer,
+  PagingQuery,
+  placePage,
+  renderPage,
+} from '../../shared/wire/api/paging.ts';
+import { GatePolicyItem, PolicyAnswer, renderGatePolicy } from '../../shared/wire/evidence/policy.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { readIfMatch } from '../http/entity-tag.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { templateOf } from '../templates/template-of.ts';
 import { createGate, type FirstCatalog } from './create-gate.ts';
@@ -34,10 +41,107 @@ import { findPolicy, listGatePolicies } from './policy-store.ts';
 import { readGateUsage } from './read-gate-usage.ts';
 import { updateGate } from './update-gate.ts';
 
-const create = { scope: 'gates:create', creates: true } as const;
-const read = { scope: listGatesUseCase.scope } as const;
-const update = { scope: 'gates:update' } as const;
-const manage = { scope: 'gates:manage' } as const;
+const api = operationsOf('Gates', {
+  createGate: {
+    scope: 'gates:create',
+    creates: true,
+    summary: 'Create a gate',
+    description:
+      '`trust_level` and `trust_profile` are synonyms; one of them is required unless the template has it. A constraint that ' +
+      'this build does not enforce is refused, never ignored.',
+    errors: ['template_not_found', 'precondition_failed'],
+    requestHeaders: ['If-None-Match: *'],
+    examples: {
+      reference: {
+        summary: 'Reference',
+        value: {
+          name: 'Orders API',
+          description: 'Orders of the web shop',
+          trust_level: 'L1',
+          constraints: { allowed_domains: ['*.example.com'], spend_limits: { per_transaction_usd: 50 } },
+        },
+      },
+      routes: {
+        summary: 'For a proxy, with routes',
+        value: {
+          name: 'Files',
+          trust_level: 'L1',
+          routes: [
+            { methods: ['GET', 'HEAD'], path: '/files/*', permission_key: 'files:read' },
+            { methods: ['PUT'], path: '/files/:name', permission_key: 'files:write', amount_usd: 0.01 },
+          ],
+        },
+      },
+      machineDescription: {
+        summary: 'Machine description, with a catalog',
+        value: {
+          name: 'Shipping API',
+          trust_profile: 'L2',
+          catalog: {
+            permissions: [
+              { key: 'shipments:quote', pricing: { model: 'per_call', price_cents: 2, currency: 'USD' } },
+            ],
+          },
+        },
+      },
+    },
+  },
+  listGates: { scope: listGatesUseCase.scope, summary: 'List gates, newest first' },
+  getGate: {
+    scope: listGatesUseCase.scope,
+    summary: 'Get a gate with its constraints and counts',
+    errors: ['gate_not_found'],
+    headers: ['ETag'],
+  },
+  getGateUsage: {
+    scope: listGatesUseCase.scope,
+    tag: 'Statistics',
+    summary: 'See what the limits of a gate have left',
+    description:
+      'The limits of the gate in their windows of now. With `passport_id` also what is counted for that passport, and the limits of its own where it ' +
+      'is yours and you may read it. `limit` = `used` + `leased` + `remaining`, unless the limit was lowered. Nothing is reserved by reading.',
+    errors: ['gate_not_found', 'passport_not_found'],
+  },
+  listGatePolicies: {
+    scope: listGatesUseCase.scope,
+    summary: 'List the policies that a gate has had, newest first',
+    description:
+      'One for each change of what decides: trust level, constraints, routes or catalog. Policies are kept for ever; records name theirs by its hash.',
+    errors: ['gate_not_found'],
+  },
+  getPolicy: {
+    scope: listGatesUseCase.scope,
+    summary: 'Get a policy by its hash',
+    description:
+      'Signed when it was first used. Found are policies that a gate of the caller has had, deleted gates included.',
+    errors: ['policy_not_found'],
+  },
+  updateGate: {
+    scope: 'gates:update',
+    summary: 'Change a gate',
+    description:
+      'A JSON merge patch (RFC 7396): absent members stay unchanged, null removes. Reaches every sidecar as fast as a revocation.',
+    errors: ['gate_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+    headers: ['ETag'],
+    examples: {
+      mergePatch: {
+        summary: 'One nested value changes',
+        value: { constraints: { spend_limits: { per_transaction_usd: 25 } } },
+      },
+      removal: {
+        summary: 'null removes',
+        value: { description: null, constraints: { allowed_domains: null } },
+      },
+    },
+  },
+  deleteGate: {
+    scope: 'gates:manage',
+    summary: 'Delete a gate',
+    errors: ['gate_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+  },
+});
 const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 
 /** Gates of the caller's account and mode (contract §4). Their decisions are in `shared/decision`. */
@@ -55,13 +159,18 @@ function creationRoutes(deps: AppendingDeps, { publish, onRecord }: FirstCatalog
   return async (app) => {
     app.post(
       '/gates',
-      { config: create, schema: { body: GateCreation, response: { 201: GateCreationAnswer } } },
+      { config: api.createGate, schema: { body: GateCreation, response: { 201: GateCreationAnswer } } },
       async (request, reply) => {
         const caller = callerOf(request);
         const template = await templateOf(deps.sql, caller, request.body.template_id);
         const wanted = parseGateCreation(request.body, template);
         return answerCreated(request, reply, {
-          named: { kind: 'gate', name: wanted.policy.name, isTaken: hasGateNamed },
+          named: {
+            kind: 'gate',
+            name: wanted.policy.name,
+            labels: wanted.policy.labels,
+            isTaken: hasGateNamed,
+          },
           create: (tx, change) => createGate(tx, change, deps, { caller, wanted, publish }),
           render: ({ gate, catalog }) => renderNewGate(gate, catalog, deps.gateHost),
           audit: ({ gate, catalog }) => ({
@@ -83,13 +192,16 @@ function readRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/gates',
-      { config: read, schema: { querystring: NamedListQuery, response: { 200: PageAnswer(GateListItem) } } },
+      {
+        config: api.listGates,
+        schema: { querystring: NamedListQuery, response: { 200: PageAnswer(GateListItem) } },
+      },
       async (request) => listGatesUseCase.run(deps, callerOf(request), request.query),
     );
 
     app.get(
       '/gates/:id',
-      { config: read, schema: { params: IdParams, response: { 200: GateWithStatsAnswer } } },
+      { config: api.getGate, schema: { params: IdParams, response: { 200: GateWithStatsAnswer } } },
       async (request, reply) => {
         const gate = await findCountedGate(deps.sql, callerOf(request), gateIdOf(request.params.id));
         if (gate === null) throw new ApiError('gate_not_found');
@@ -101,7 +213,7 @@ function readRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/gates/:id/usage',
       {
-        config: read,
+        config: api.getGateUsage,
         schema: { params: IdParams, querystring: GateUsageQuery, response: { 200: GateUsageAnswer } },
       },
       async (request) => {
@@ -128,7 +240,7 @@ function policyRoutes({ sql }: Pick<AppendingDeps, 'sql'>): FastifyPluginAsyncTy
     app.get(
       '/gates/:id/policies',
       {
-        config: read,
+        config: api.listGatePolicies,
         schema: {
           params: IdParams,
           querystring: PagingQuery,
@@ -146,7 +258,7 @@ function policyRoutes({ sql }: Pick<AppendingDeps, 'sql'>): FastifyPluginAsyncTy
 
     app.get(
       '/policies/:hash',
-      { config: read, schema: { params: HashParams, response: { 200: PolicyAnswer } } },
+      { config: api.getPolicy, schema: { params: HashParams, response: { 200: PolicyAnswer } } },
       async (request) => {
         const policy = await findPolicy(sql, callerOf(request), request.params.hash);
         if (policy === null) throw new ApiError('policy_not_found');
@@ -160,7 +272,10 @@ function changeRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.put(
       '/gates/:id',
-      { config: update, schema: { params: IdParams, body: GatePatch, response: { 200: GateAnswer } } },
+      {
+        config: api.updateGate,
+        schema: { params: IdParams, body: GatePatch, response: { 200: GateAnswer } },
+      },
       async (request, reply) => {
         const gate = await updateGate(deps, callerOf(request), {
           gateId: gateIdOf(request.params.id),
@@ -174,7 +289,7 @@ function changeRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
 
     app.delete(
       '/gates/:id',
-      { config: manage, schema: { params: IdParams, response: { 200: GateDeletion } } },
+      { config: api.deleteGate, schema: { params: IdParams, response: { 200: GateDeletion } } },
       async (request) => {
         const gateId = gateIdOf(request.params.id);
         const ifMatch = readIfMatch(request.headers['if-match']);

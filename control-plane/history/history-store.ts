@@ -1,8 +1,8 @@
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
-import type { ToldHistory } from '../../shared/wire/receipt.ts';
-import { type FeedId, globalFeed } from '../../shared/wire/sync.ts';
-import type { FederationInFeed, SealedEntry } from '../../shared/wire/sync-schema.ts';
+import type { ToldHistory } from '../../shared/wire/sync/receipt.ts';
+import { type FeedId, globalFeed } from '../../shared/wire/sync/sync.ts';
+import type { FederationInFeed, SealedEntry } from '../../shared/wire/sync/sync-schema.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { historyLimits } from './limits.ts';
@@ -65,6 +65,11 @@ export async function readMissing(sql: Database | Transaction): Promise<Missing 
   const { heads, ...missing } = row;
   return missing;
 }
+
+/** The newest generation, and whether anything may be missing in it. */
+export const askForNews = (sql: Database) => sql`
+  SELECT json_build_array(max(number), EXISTS (SELECT FROM known_heads) OR EXISTS (SELECT FROM known_places)
+    OR EXISTS (SELECT FROM known_trees)) FROM generations`;
 
 /** What of this the database lacks, or has otherwise. */
 export async function findLosses(

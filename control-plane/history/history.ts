@@ -6,10 +6,12 @@
 
 import { Gauge } from 'prom-client';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
+import type { Repetition } from '../../shared/runtime/repeat.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import { type Generations, type Missing, readGenerations, readMissing } from './history-store.ts';
+import { dueWorkOf, repeatWhenDue } from '../storage/due-work.ts';
+import type { PulsePart } from '../storage/pulse.ts';
+import { askForNews, type Generations, type Missing, readGenerations, readMissing } from './history-store.ts';
 import { historyLimits } from './limits.ts';
 
 /**
@@ -68,7 +70,7 @@ export function historyOf(sql: Database): History {
   return history;
 }
 
-/** Looks once a second whether another replica has noticed something. Never throws. */
+/** Looks within a second whether another replica has noticed something. Never throws. */
 export function followHistory({
   sql,
   logger,
@@ -96,7 +98,7 @@ export function followHistory({
     },
   });
   let told = '';
-  return repeat(async () => {
+  const round = async () => {
     // The database is away: others report that.
     await history.refresh().catch(() => undefined);
     const { missing } = history;
@@ -109,7 +111,20 @@ export function followHistory({
     } else if (missing === null && told !== '' && told !== 'null') logger.info({}, 'history is whole again');
     told = news;
     return historyLimits.lookIntervalMs;
-  });
+  };
+  return repeatWhenDue(sql, 'history', { usualMs: historyLimits.lookIntervalMs, round });
+}
+
+/** Wakes that look while something is missing, and when a recovery has begun another generation. */
+export function historyPart(sql: Database): PulsePart<readonly [generation: number, isMissing: boolean]> {
+  let known: number | null = null;
+  return {
+    ask: askForNews,
+    hear: ([generation, isMissing]) => {
+      if (isMissing || generation !== known) dueWorkOf(sql).wake('history');
+      known = generation;
+    },
+  };
 }
 
 /** Appending to this chain would give a place out twice. */

@@ -10,7 +10,7 @@ export interface LostTree {
   readonly size: number;
   /** base64, as checkpoints write it. */
   readonly root: string;
-  /** Entries behind the end of the log here; at least 1. */
+  /** Entries after the end of the log here; at least 1. */
   readonly lost: number;
   readonly checkpoint: string;
 }

@@ -6,8 +6,8 @@ import {
   type Receipt,
   receiptChainsMax,
   type ToldHistory,
-} from '../../shared/wire/receipt.ts';
-import type { Position } from '../../shared/wire/sync.ts';
+} from '../../shared/wire/sync/receipt.ts';
+import type { Position } from '../../shared/wire/sync/sync.ts';
 
 const context = 'agent-trust.receipt.v1';
 

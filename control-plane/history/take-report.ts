@@ -1,9 +1,9 @@
 import { keyset } from '../../shared/crypto/keyset.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import type { HistoryAnswer, ToldHistory } from '../../shared/wire/receipt.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
-import type { HistoryReport, SealedEntry } from '../../shared/wire/sync-schema.ts';
-import { changeVerifies } from '../../shared/wire/sync-signature.ts';
+import type { HistoryAnswer, ToldHistory } from '../../shared/wire/sync/receipt.ts';
+import { globalFeed } from '../../shared/wire/sync/sync.ts';
+import type { HistoryReport, SealedEntry } from '../../shared/wire/sync/sync-schema.ts';
+import { changeVerifies } from '../../shared/wire/sync/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { historyOf } from './history.ts';

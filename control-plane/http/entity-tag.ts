@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../shared/errors/api-error.ts';
-import { trimBlanks } from '../../shared/wire/request-headers.ts';
+import { trimBlanks } from '../../shared/wire/api/request-headers.ts';
 
 /** The tag in its quotes (RFC 9110 §8.8.3); always a strong one. */
 export const entityTag = (opaque: string): string => `"${opaque}"`;
@@ -8,36 +8,38 @@ export const entityTag = (opaque: string): string => `"${opaque}"`;
 export type TagCondition = (currentTag: string) => boolean;
 
 /** A quoted tag, which may contain commas. */
-const oneTag = /\s*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)/y;
+const oneTag = /\s*(?:W\/)?("[\x21\x23-\x7e\x80-\xff]*")\s*(?:,|$)/y;
 
-interface GivenTag {
-  readonly tag: string;
-  readonly isWeak: boolean;
-}
+/** What Apache adds to the tag of an answer that it has compressed. */
+const ofCompressed = /-(?:gzip|deflate|br|zstd)"$/;
 
-/** Null: not a list of tags. */
-function parseTags(text: string): readonly GivenTag[] | null {
-  const tags: GivenTag[] = [];
+/**
+ * The tags as our own answers had them, whatever has compressed those on their way: nginx makes a strong tag
+ * weak, Apache gives it an end. None of ours is weak or has such an end. Null: not a list of tags.
+ */
+function parseTags(text: string): readonly string[] | null {
+  const tags: string[] = [];
   const pattern = new RegExp(oneTag);
   while (pattern.lastIndex < text.length) {
     const match = pattern.exec(text);
     if (match === null) return null;
-    tags.push({ tag: match[2] ?? '', isWeak: match[1] !== undefined });
+    tags.push((match[1] ?? '').replace(ofCompressed, '"'));
   }
   return tags.length === 0 || trimBlanks(text).endsWith(',') ? null : tags;
 }
 
 /**
- * `If-Match` (RFC 9110 §13.1.1): `*`, or tags that must include the current one; a weak tag matches nothing.
- * Without the header every tag passes. Throws `invalid_request` for anything else: a precondition that is not
- * understood must not be ignored.
+ * `If-Match` (RFC 9110 §13.1.1): `*`, or tags that must include the current one. Unlike there a weak tag
+ * counts as its strong one, because whoever reads through a proxy that compresses has no other. Without the
+ * header every tag passes. Throws `invalid_request` for anything else: a precondition that is not understood
+ * must not be ignored.
  */
 export function readIfMatch(header: string | undefined): TagCondition {
   if (header === undefined || trimBlanks(header) === '*') return () => true;
   const tags = parseTags(header);
   if (tags === null)
     throw invalidRequest('If-Match', 'If-Match must be * or a list of tags in double quotes.');
-  return (current) => tags.some(({ tag, isWeak }) => !isWeak && tag === current);
+  return (current) => tags.includes(current);
 }
 
 /**
@@ -47,7 +49,7 @@ export function readIfMatch(header: string | undefined): TagCondition {
 export function isKnownTo(header: string | undefined, currentTag: string): boolean {
   if (header === undefined) return false;
   if (trimBlanks(header) === '*') return true;
-  return (parseTags(header) ?? []).some(({ tag }) => tag === currentTag);
+  return (parseTags(header) ?? []).includes(currentTag);
 }
 
 /**

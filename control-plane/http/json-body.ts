@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { parseJsonText, readJsonText } from '../../shared/wire/json.ts';
+import { parseJsonText, readJsonText } from '../../shared/wire/api/json.ts';
 
 /**
  * Bodies are JSON (RFC 8259, UTF-8) of at most `bodyLimit` bytes, which a route may raise. A longer one is

@@ -1,15 +1,14 @@
 import type { FastifyInstance } from 'fastify';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
-import { isIdentity, singleHeaders } from '../../shared/wire/request-headers.ts';
+import { isIdentity, singleHeaders } from '../../shared/wire/api/request-headers.ts';
 
 /** Runs before other readers of headers: of two headers node:http silently uses one. */
 export function installSingleHeaders(app: FastifyInstance): void {
   app.addHook('onRequest', async ({ is404, raw: { rawHeaders } }) => {
-    if (is404) return;
     const seen = new Set<string>();
     for (let index = 0; index < rawHeaders.length; index += 2) {
       const name = (rawHeaders[index] ?? '').toLowerCase();
-      if (!singleHeaders.includes(name)) continue;
+      if (!singleHeaders.includes(name) || (is404 && name !== 'host')) continue;
       if (seen.has(name)) throw invalidRequest(name, `Send the header ${name} once.`);
       seen.add(name);
     }

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { runInTrace } from '../../shared/runtime/current-trace.ts';
 import type { Span } from '../../shared/telemetry/tracer.ts';
-import { parseTraceparent, type TraceContext } from '../../shared/wire/trace-context.ts';
+import { parseTraceparent, type TraceContext } from '../../shared/wire/api/trace-context.ts';
 import type { BaseDeps } from '../base/deps.ts';
 
 /** Asked every few seconds, by programs whose traces nobody reads. */

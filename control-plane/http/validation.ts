@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { assert } from '../../shared/errors/assert.ts';
-import { bodyReader } from '../../shared/wire/body.ts';
-import { shapeReader } from '../../shared/wire/shape.ts';
+import { bodyReader } from '../../shared/wire/api/body.ts';
+import { shapeReader } from '../../shared/wire/api/shape.ts';
 
 /** The result of a validator for Fastify. */
 type Validation = { readonly value: unknown } | { readonly error: ApiError };

@@ -4,26 +4,30 @@
  * keys, `federation-store.ts` has the SQL.
  */
 
+import type { ReadKeys } from '../../shared/crypto/foreign-key.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { assert } from '../../shared/errors/assert.ts';
-import type { FederatedIssuer, Federation, ForeignKey } from '../../shared/model/federation.ts';
+import type { Federation } from '../../shared/model/federation.ts';
 import type { Issuer, IssuerFederation } from '../../shared/model/issuer.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import { renderFederation, type WantedFederation } from '../../shared/wire/federation.ts';
-import type { CountedIssuer, NewIssuer } from '../../shared/wire/issuer.ts';
+import { renderFederation, type WantedFederation } from '../../shared/wire/api/federation.ts';
+import type { CountedIssuer, NewIssuer } from '../../shared/wire/api/issuer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
-import { countFederations, insertFederation } from './federation-store.ts';
-import { fetchKeys, KeysUnavailable, readKeys } from './fetch-keys.ts';
+import { countFederations, insertFederation, type KeptFederation } from './federation-store.ts';
+import { fetchKeys, KeysUnavailable, readPastedKeys } from './fetch-keys.ts';
 import { type KeyDeps, putFederation } from './follow-keys.ts';
 import { readNamedWallet, refuseUnknownWallet } from './hold-wallet.ts';
 import { insertIssuer } from './issuer-store.ts';
 
 /** A new issuer, of others with the keys that it has now. */
-export type ReadIssuer = Omit<NewIssuer, 'federation'> & {
-  readonly federation: { readonly federation: Federation; readonly keys: readonly ForeignKey[] } | null;
-};
+export type ReadIssuer = Omit<NewIssuer, 'federation'> & { readonly federation: ReadFederation | null };
+
+/** Settings with the keys that were read for them. */
+export interface ReadFederation extends ReadKeys {
+  readonly federation: Federation;
+}
 
 /**
  * Reads the keys of an issuer of others before anything is written, so that a wrong address is refused here
@@ -32,10 +36,12 @@ export type ReadIssuer = Omit<NewIssuer, 'federation'> & {
 export async function readWantedKeys(
   { outbound }: Pick<KeyDeps, 'outbound'>,
   { federation, jwks }: WantedFederation,
-): Promise<{ readonly federation: Federation; readonly keys: readonly ForeignKey[] }> {
+): Promise<ReadFederation> {
   try {
-    const keys = federation.isPasted ? readKeys(jwks, federation) : await fetchKeys(outbound, federation);
-    return { federation, keys };
+    const read = federation.isPasted
+      ? readPastedKeys(jwks, federation)
+      : await fetchKeys(outbound, federation);
+    return { federation, ...read };
   } catch (error) {
     if (!(error instanceof KeysUnavailable)) throw error;
     const name = federation.isPasted ? 'jwks' : federation.jwksUri === null ? 'issuer' : 'jwks_uri';
@@ -79,7 +85,7 @@ export async function createIssuer(
     throw new ApiError('invalid_request', {
       message: `An account has at most ${limits.federationsMax} issuers of others in each mode.`,
     });
-  const federated: FederatedIssuer = {
+  const federated: KeptFederation = {
     issuerId: issuer.issuerId,
     accountId: issuer.accountId,
     mode: issuer.mode,
@@ -95,10 +101,10 @@ export async function createIssuer(
 }
 
 /** As an answer shows it, right after its keys were read. */
-const federationOf = ({ version, federation, keys, keysAtMs }: FederatedIssuer): IssuerFederation => ({
+const federationOf = ({ version, federation, keys, keysAtMs, fault }: KeptFederation): IssuerFederation => ({
   version,
   settings: renderFederation(federation) as unknown as IssuerFederation['settings'],
   keys,
   keysAtMs,
-  fault: null,
+  fault,
 });

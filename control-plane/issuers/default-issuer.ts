@@ -1,12 +1,9 @@
 import { must } from '../../shared/errors/assert.ts';
-import type { Issuer } from '../../shared/model/issuer.ts';
+import { defaultIssuerName, type Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findDefaultIssuer, insertIssuer } from './issuer-store.ts';
-
-/** As long as the account does not rename it. */
-export const defaultIssuerName = 'Default issuer';
 
 /**
  * The account's issuer for requests that name none (contract §3). Created on first use. Concurrent requests

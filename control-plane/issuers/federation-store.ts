@@ -9,14 +9,23 @@ import {
   type FederationSettings,
   parseStoredFederation,
   renderFederation,
-} from '../../shared/wire/federation.ts';
+} from '../../shared/wire/api/federation.ts';
 import type { Database, Transaction } from '../base/database.ts';
 
-/** An issuer of others as it is stored. */
-export interface StoredFederation extends FederatedIssuer {
-  readonly status: IssuerStatus;
-  /** Why its keys could not be read the last time; null: they could. */
+/** An issuer of others with what became of the last reading of its keys. */
+export interface KeptFederation extends FederatedIssuer {
+  /** Why its keys could not be read, or what of them was passed over; null: neither. */
   readonly fault: string | null;
+}
+
+/** An issuer of others as it is stored. */
+export interface StoredFederation extends KeptFederation {
+  readonly status: IssuerStatus;
+  /**
+   * When the turn was taken to read its keys; 0: a reading ended that no unknown key had asked for, so the
+   * next one may ask at once. Null: pasted.
+   */
+  readonly askedAtMs: UnixMillis | null;
 }
 
 interface FederationRow {
@@ -27,6 +36,7 @@ interface FederationRow {
   readonly settings: FederationSettings;
   readonly keys: readonly ForeignKey[];
   readonly keysAtMs: UnixMillis | null;
+  readonly askedAtMs: UnixMillis | null;
   readonly fault: string | null;
   readonly status: IssuerStatus;
   readonly hasWallets: boolean;
@@ -34,7 +44,7 @@ interface FederationRow {
 
 const columns = (sql: Database | Transaction) => sql`
   f.issuer_id AS "issuerId", f.account_id AS "accountId", f.mode, f.version, f.settings, f.keys,
-  f.keys_at_ms AS "keysAtMs", f.fault, i.status, i.wallet_since_ms IS NOT NULL AS "hasWallets"`;
+  f.keys_at_ms AS "keysAtMs", f.asked_at_ms AS "askedAtMs", f.fault, i.status, i.wallet_since_ms IS NOT NULL AS "hasWallets"`;
 
 /** Issuers are found by the database's collation. */
 const itsIssuer = (sql: Database | Transaction) =>
@@ -50,21 +60,30 @@ function toFederation(row: FederationRow): StoredFederation {
   }
 }
 
-export async function insertFederation(tx: Transaction, issuer: FederatedIssuer): Promise<void> {
+export async function insertFederation(tx: Transaction, issuer: KeptFederation): Promise<void> {
   await tx`
-    INSERT INTO federations (issuer_id, account_id, mode, settings, keys, version, keys_at_ms, asked_at_ms)
+    INSERT INTO federations (issuer_id, account_id, mode, settings, keys, version, keys_at_ms, asked_at_ms, fault)
     VALUES (${issuer.issuerId}, ${issuer.accountId}, ${issuer.mode}, ${settingsOf(issuer.federation)}::text::jsonb,
-      ${JSON.stringify(issuer.keys)}::text::jsonb, ${issuer.version}, ${issuer.keysAtMs}, ${issuer.keysAtMs})`;
+      ${JSON.stringify(issuer.keys)}::text::jsonb, ${issuer.version}, ${issuer.keysAtMs},
+      ${askedAt(issuer, 0 as UnixMillis)}, ${issuer.fault})`;
 }
+
+/** Keys that are pasted are never asked for. */
+const askedAt = ({ keysAtMs }: FederatedIssuer, askedAtMs: UnixMillis): UnixMillis | null =>
+  keysAtMs === null ? null : askedAtMs;
 
 const settingsOf = (federation: Federation): string => JSON.stringify(renderFederation(federation));
 
-/** Settings and keys of a locked issuer, as they are now. */
-export async function updateFederation(tx: Transaction, issuer: FederatedIssuer): Promise<void> {
+/** Settings and keys of a locked issuer, as they are now. `askedAtMs`: see StoredFederation. */
+export async function updateFederation(
+  tx: Transaction,
+  issuer: KeptFederation,
+  askedAtMs = 0 as UnixMillis,
+): Promise<void> {
   await tx`
     UPDATE federations SET settings = ${settingsOf(issuer.federation)}::text::jsonb,
       keys = ${JSON.stringify(issuer.keys)}::text::jsonb, version = ${issuer.version},
-      keys_at_ms = ${issuer.keysAtMs}, asked_at_ms = ${issuer.keysAtMs}, fault = NULL
+      keys_at_ms = ${issuer.keysAtMs}, asked_at_ms = ${askedAt(issuer, askedAtMs)}, fault = ${issuer.fault}
     WHERE issuer_id = ${issuer.issuerId}`;
 }
 

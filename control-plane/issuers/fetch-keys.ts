@@ -1,6 +1,6 @@
-import { KeySetError, readForeignKeys } from '../../shared/crypto/foreign-key.ts';
-import { readJsonObject } from '../../shared/crypto/json-object.ts';
-import type { Federation, ForeignKey } from '../../shared/model/federation.ts';
+import { KeySetError, type ReadKeys, readForeignKeys } from '../../shared/crypto/foreign-key.ts';
+import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
+import type { Federation } from '../../shared/model/federation.ts';
 import { issuersLimits } from './limits.ts';
 
 /** The guard of contract §14: it calls no private address, follows no redirect, and bounds time and size. */
@@ -25,14 +25,21 @@ export class KeysUnavailable extends Error {
  * The keys of an issuer, where it publishes them: at `jwks_uri`, or where its metadata says (OpenID Connect
  * Discovery §4), which must name the issuer itself. Throws KeysUnavailable.
  */
-export async function fetchKeys(outbound: Outbound, federation: Federation): Promise<readonly ForeignKey[]> {
+export async function fetchKeys(outbound: Outbound, federation: Federation): Promise<ReadKeys> {
   const address = federation.jwksUri ?? (await discover(outbound, federation.issuer));
   const keySet = await fetchObject(outbound, address, issuersLimits.keySetBytesMax);
-  return readKeys(keySet, federation);
+  const { keys, fault } = readKeys(keySet, federation);
+  return { keys, fault: fault === null ? null : `Read, but for a part: the key set ${fault}.` };
 }
 
-/** Reads pasted or fetched keys. Throws KeysUnavailable. */
-export function readKeys(keySet: unknown, { algorithms }: Pick<Federation, 'algorithms'>): ForeignKey[] {
+/** What would be passed over is refused: whoever pastes keys can paste others. Throws KeysUnavailable. */
+export function readPastedKeys(keySet: unknown, federation: Pick<Federation, 'algorithms'>): ReadKeys {
+  const read = readKeys(keySet, federation);
+  if (read.fault !== null) throw new KeysUnavailable(`The key set ${read.fault}.`);
+  return read;
+}
+
+function readKeys(keySet: unknown, { algorithms }: Pick<Federation, 'algorithms'>): ReadKeys {
   try {
     return readForeignKeys(keySet, algorithms);
   } catch (error) {
@@ -52,11 +59,7 @@ async function discover(outbound: Outbound, issuer: string): Promise<string> {
   return keysAddress;
 }
 
-async function fetchObject(
-  outbound: Outbound,
-  url: string,
-  maxBytes: number,
-): Promise<Readonly<Record<string, unknown>>> {
+async function fetchObject(outbound: Outbound, url: string, maxBytes: number): Promise<JsonObject> {
   const answer = await outbound
     .request(url, {
       method: 'GET',
@@ -71,9 +74,21 @@ async function fetchObject(
     });
   if (answer.status !== 200) throw new KeysUnavailable(`${hostOf(url)} answered ${answer.status}.`);
   if (answer.isCut) throw new KeysUnavailable(`${hostOf(url)} answered more than ${maxBytes} bytes.`);
-  const value = readJsonObject(answer.body);
-  if (value === null) throw new KeysUnavailable(`${hostOf(url)} did not answer a JSON object.`);
+  const value = parsed(answer.body);
+  if (!isJsonObject(value)) throw new KeysUnavailable(`${hostOf(url)} did not answer a JSON object.`);
   return value;
+}
+
+/**
+ * The document of another, in which nobody here needs most members: those are not looked at. So it is not
+ * refused for a number that is too large, a member that comes twice or a byte order mark. Null: no JSON.
+ */
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    return null;
+  }
 }
 
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : 'The address');

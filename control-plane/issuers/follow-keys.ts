@@ -1,10 +1,12 @@
 import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import { federationCarrier } from '../../shared/crypto/federated-id.ts';
+import type { ReadKeys } from '../../shared/crypto/foreign-key.ts';
 import { type FederatedIssuer, keyFetchMsMin } from '../../shared/model/federation.ts';
 import type { AccountId, IssuerId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
+import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
-import { renderFederatedIssuer, withoutAddress } from '../../shared/wire/federation.ts';
+import { renderFederatedIssuer, withoutAddress } from '../../shared/wire/api/federation.ts';
 import type { Transaction } from '../base/database.ts';
 import { historyOf } from '../history/history.ts';
 import type { SigningDeps } from '../signing/deps.ts';
@@ -14,6 +16,7 @@ import {
   dueFederations,
   findFederation,
   noteKeyFault,
+  type StoredFederation,
   takeTurn,
   updateFederation,
 } from './federation-store.ts';
@@ -58,11 +61,16 @@ export async function tellFederation(
 }
 
 /**
- * Reads the keys of this issuer now, unless somebody did within `keyFetchMsMin`: an unknown `kid` causes at
- * most one fetch a minute, over all replicas (contract §4). The last good keys stay where that fails.
- * Returns whether it has asked. Throws what the database throws.
+ * Reads the keys of this issuer now, unless an unknown key had them read within `keyFetchMsMin`, or they
+ * could not be read within it: an unknown `kid` causes at most one fetch a minute, over all replicas
+ * (contract §4), whenever they were read without one. The last good keys stay where that fails. Returns
+ * whether it has asked. Throws what the database throws.
  */
-export async function refreshKeys(deps: KeyDeps, issuerId: IssuerId): Promise<boolean> {
+export async function refreshKeys(
+  deps: KeyDeps,
+  issuerId: IssuerId,
+  cause: 'unknown key' | 'schedule' = 'unknown key',
+): Promise<boolean> {
   // Its revisions would be those of other changes.
   if (historyOf(deps.sql).isRegressed) return false;
   const turn = { nowMs: deps.clock.now(), gapMs: keyFetchMsMin };
@@ -70,8 +78,8 @@ export async function refreshKeys(deps: KeyDeps, issuerId: IssuerId): Promise<bo
   const stored = await findFederation(deps.sql, issuerId);
   if (stored === null) return false;
   try {
-    const keys = await fetchKeys(deps.outbound, stored.federation);
-    await storeKeys(deps, stored, keys);
+    const read = await fetchKeys(deps.outbound, stored.federation);
+    await storeKeys(deps, stored, read, cause === 'schedule' ? (0 as UnixMillis) : turn.nowMs);
   } catch (error) {
     if (!(error instanceof KeysUnavailable)) throw error;
     deps.logger.warn({ issuer_id: issuerId, reason: error.message }, 'keys of an issuer cannot be read');
@@ -80,20 +88,38 @@ export async function refreshKeys(deps: KeyDeps, issuerId: IssuerId): Promise<bo
   return true;
 }
 
+/**
+ * How long to wait for a reading of the keys: shortly for one that is under way, else for the next turn that
+ * an unknown key gets. More than 0.
+ */
+export function keysWaitMs({ askedAtMs, keysAtMs, fault }: StoredFederation, nowMs: UnixMillis): number {
+  const sinceMs = nowMs - (askedAtMs ?? 0);
+  // Metadata and keys take a call each.
+  const isUnderWay = fault === null && Number(askedAtMs) > Number(keysAtMs);
+  if (isUnderWay && sinceMs < 2 * issuersLimits.keyCallMsMax) return issuersLimits.keyCallMsMax;
+  return Math.min(keyFetchMsMin, Math.max(secondMs, keyFetchMsMin - sinceMs));
+}
+
 /** Unless the issuer was changed meanwhile: then these keys may be those of another address. */
-async function storeKeys(deps: KeyDeps, read: FederatedIssuer, keys: FederatedIssuer['keys']): Promise<void> {
+async function storeKeys(
+  deps: KeyDeps,
+  asked: FederatedIssuer,
+  { keys, fault }: ReadKeys,
+  askedAtMs: UnixMillis,
+): Promise<void> {
   await changeTransaction(deps, async (tx, change) => {
-    await lockIssuer(tx, read, read.issuerId);
-    const stored = await findFederation(tx, read.issuerId);
-    if (stored === null || stored.version !== read.version) return;
+    await lockIssuer(tx, asked, asked.issuerId);
+    const stored = await findFederation(tx, asked.issuerId);
+    if (stored === null || stored.version !== asked.version) return;
     const isSame = canonicalJson(stored.keys) === canonicalJson(keys);
     const next = {
       ...stored,
       keys,
+      fault,
       version: stored.version + (isSame ? 0 : 1),
       keysAtMs: deps.clock.now(),
     };
-    await updateFederation(tx, next);
+    await updateFederation(tx, next, askedAtMs);
     await putFederation(tx, change, next);
   });
 }
@@ -112,7 +138,7 @@ export function followForeignKeys(deps: KeyDeps): Repetition {
         gapMs: keyFetchMsMin,
         max: issuersLimits.keyFetchesAtOnceMax,
       });
-      await Promise.all(due.map((issuerId) => refreshKeys(deps, issuerId)));
+      await Promise.all(due.map((issuerId) => refreshKeys(deps, issuerId, 'schedule')));
       if (isFailing) deps.logger.info({}, 'keys of issuers are read again');
       isFailing = false;
     } catch (error) {

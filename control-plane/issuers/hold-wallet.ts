@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { WalletId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import type { AskedWallet } from '../../shared/wire/passport-issue.ts';
+import type { AskedWallet } from '../../shared/wire/api/passport-issue.ts';
 import type { Transaction } from '../base/database.ts';
 
 const ofOwner = (tx: Transaction, { accountId, mode }: Owner, walletId: WalletId) => tx`

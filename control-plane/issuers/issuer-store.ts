@@ -3,9 +3,10 @@ import type { Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { CountedIssuer } from '../../shared/wire/issuer.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { CountedIssuer } from '../../shared/wire/api/issuer.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { ofKey } from '../creation/unique-name.ts';
 import { hasPart } from '../storage/has-part.ts';
 import { readItems, readPage } from '../storage/read-page.ts';
 
@@ -27,10 +28,15 @@ export async function insertIssuer(tx: Transaction, issuer: Issuer): Promise<boo
   return inserted.count === 1;
 }
 
-export async function hasIssuerNamed(tx: Transaction, owner: Owner, name: string): Promise<boolean> {
+export async function hasIssuerNamed(
+  tx: Transaction,
+  owner: Owner,
+  name: string,
+  key: string | null,
+): Promise<boolean> {
   const rows = await tx`
     SELECT FROM issuers
-    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} AND name = ${name} LIMIT 1`;
+    WHERE account_id = ${owner.accountId} AND mode = ${owner.mode} AND name = ${name} ${ofKey(tx, tx`metadata`, key)} LIMIT 1`;
   return rows.length > 0;
 }
 

@@ -2,7 +2,7 @@ import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { FederatedIssuer } from '../../shared/model/federation.ts';
-import { renderFederatedIssuer } from '../../shared/wire/federation.ts';
+import { renderFederatedIssuer } from '../../shared/wire/api/federation.ts';
 import { appendAuditEntry } from '../audit/append-entry.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
@@ -37,7 +37,8 @@ export const takeBackFederation = (
     if (before === null || stored === null) throw new ApiError('issuer_not_found');
     if (!isFederationBehind(stored, known)) return;
     // Sidecars take it for another state than any that they may have.
-    const next = { ...known, version: known.version + 1, status: stored.status };
+    const { status, fault } = stored;
+    const next = { ...known, version: known.version + 1, status, fault };
     await updateFederation(tx, next);
     await putFederation(tx, change, next);
     const after = await findIssuer(tx, caller, issuerId);

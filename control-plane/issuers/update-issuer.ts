@@ -2,14 +2,14 @@ import type { Static } from 'typebox';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
-import type { FederatedIssuer, Federation, ForeignKey } from '../../shared/model/federation.ts';
+import type { Federation, ForeignKey } from '../../shared/model/federation.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
 import type { Issuer } from '../../shared/model/issuer.ts';
 import {
   type FederationChange,
   parseFederation,
   renderFederationAnswer,
-} from '../../shared/wire/federation.ts';
+} from '../../shared/wire/api/federation.ts';
 import {
   type CountedIssuer,
   type IssuerChange,
@@ -17,15 +17,20 @@ import {
   issuerReadOnly,
   parseIssuerUpdate,
   renderIssuerReadOnly,
-} from '../../shared/wire/issuer.ts';
-import { refuseChanges } from '../../shared/wire/read-only.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
+} from '../../shared/wire/api/issuer.ts';
+import { refuseChanges } from '../../shared/wire/api/read-only.ts';
+import { globalFeed } from '../../shared/wire/sync/sync.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { readWantedKeys } from './create-issuer.ts';
-import { findFederation, type StoredFederation, updateFederation } from './federation-store.ts';
+import { type ReadFederation, readWantedKeys } from './create-issuer.ts';
+import {
+  findFederation,
+  type KeptFederation,
+  type StoredFederation,
+  updateFederation,
+} from './federation-store.ts';
 import { type KeyDeps, putFederation } from './follow-keys.ts';
 import { readNamedWallet, refuseUnknownWallet } from './hold-wallet.ts';
 import { findCountedIssuer, findIssuer, lockIssuer, updateIssuerRow } from './issuer-store.ts';
@@ -90,8 +95,7 @@ export async function updateIssuer(
 }
 
 /** New settings with the keys that go with them; keys null: pasted before, and they stay. */
-export interface Replacing {
-  readonly federation: Federation;
+export interface Replacing extends Omit<ReadFederation, 'keys'> {
   readonly keys: readonly ForeignKey[] | null;
 }
 
@@ -117,7 +121,7 @@ export async function readReplacing(
     throw invalidRequest('federation', 'type and issuer cannot change: register another issuer.');
   if (federation.trustTier !== issuer.trustTier)
     throw invalidRequest('federation.trust_tier', 'trust_tier cannot change: register another issuer.');
-  return keepsKeys ? { federation, keys: null } : readWantedKeys(deps, wanted);
+  return keepsKeys ? { federation, keys: null, fault: null } : readWantedKeys(deps, wanted);
 }
 
 async function replace(
@@ -125,7 +129,7 @@ async function replace(
   { clock }: Pick<SigningDeps, 'clock'>,
   before: StoredFederation,
   changed: { readonly replacing: Replacing | null; readonly next: Issuer },
-): Promise<FederatedIssuer> {
+): Promise<KeptFederation> {
   const { replacing } = changed;
   const hasWallets = before.hasWallets || changed.next.walletId !== null;
   if (replacing === null && hasWallets === before.hasWallets) return before;
@@ -138,11 +142,12 @@ function replaced(
   before: StoredFederation,
   replacing: Replacing | null,
   clock: SigningDeps['clock'],
-): Pick<FederatedIssuer, 'federation' | 'keys' | 'keysAtMs'> {
+): Pick<KeptFederation, 'federation' | 'keys' | 'keysAtMs' | 'fault'> {
   if (replacing === null) return before;
-  const { federation, keys } = replacing;
+  const { federation, keys, fault } = replacing;
   return {
     federation,
+    fault,
     keys: keys ?? keysFor(before, federation),
     keysAtMs: federation.isPasted ? null : clock.now(),
   };

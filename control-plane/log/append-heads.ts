@@ -17,7 +17,7 @@ class LogDamaged extends Error {
 }
 
 /**
- * The tree with these heads behind it, at most `entriesPerAppendMax`: entries, tiles, root and checkpoint are
+ * The tree with these heads after it, at most `entriesPerAppendMax`: entries, tiles, root and checkpoint are
  * one transaction, so whoever is killed anywhere leaves the tree before or after it. Nobody is shown the
  * checkpoint before the commit. Throws LogMoved unless the database still has `tree`, and LogDamaged where
  * its tiles are of another one: what would be signed then contradicts every checkpoint before.

@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { type Checkpoint, parseSignedCheckpoint, parseSize } from '../../shared/log/checkpoint.ts';
-import { verifiesCosignature } from '../../shared/log/cosignature.ts';
+import { isTimely, verifiesCosignature, witnessClockMsMax } from '../../shared/log/cosignature.ts';
 import type { Tree, TreeHash } from '../../shared/log/merkle.ts';
 import {
   encodeBase64,
@@ -23,6 +23,7 @@ export const witnessFaults = {
   refused: 'it refuses the checkpoint and shows none of its own that would say why',
   claims_more: 'it claims a larger tree and shows no checkpoint of it',
   forged: 'its cosignature does not verify',
+  untimely: 'its cosignature is of a time more than 5 minutes from that of the database: set its clock',
   bad_answer: 'its answer is not one of tlog-witness',
   contradicts: 'it holds a tree of this log that is not here: history went back',
 } as const;
@@ -43,6 +44,8 @@ export interface Question extends Tree {
   readonly origin: string;
   readonly noteText: string;
   readonly signed: string;
+  /** Of the database. */
+  nowMs(): number;
   /** Those that sign this log, none of them compromised. */
   readonly logKeys: readonly NoteKey[];
   /** That this tree begins with that of an earlier size. */
@@ -102,7 +105,7 @@ async function requestBody({ size, signed, consistency }: Question, oldSize: num
 
 function readCosignatures(
   { key }: Witness,
-  { noteText, size }: Question,
+  { noteText, size, nowMs }: Question,
   body: string,
 ): { readonly heard: Heard; readonly heldSize: number | null } {
   const lines = body.endsWith('\n') ? body.slice(0, -1).split('\n') : [];
@@ -114,7 +117,10 @@ function readCosignatures(
   const isForged =
     own.length === 0 || own.some(({ signature }) => !verifiesCosignature(key, noteText, signature));
   if (isForged) return { heard: fault('forged'), heldSize: null };
-  return { heard: { kind: 'cosigned', signatures: own.slice(0, 1) }, heldSize: size };
+  const times = { fromMs: nowMs() - witnessClockMsMax, untilMs: nowMs() + witnessClockMsMax };
+  const timely = own.filter(({ signature }) => isTimely(signature, times));
+  if (timely.length === 0) return { heard: fault('untimely'), heldSize: size };
+  return { heard: { kind: 'cosigned', signatures: timely.slice(0, 1) }, heldSize: size };
 }
 
 /** Whether the witness shows a tree that is not here; else `otherwise`. */

@@ -2,7 +2,7 @@ import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { type Jwk, renderJwks } from '../../shared/crypto/keyset.ts';
 import { auditChainName, keyChainName, type LoggedHead, policyChainName } from '../../shared/log/entry.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
-import type { Database } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { logLimits } from './limits.ts';
 
 /**
@@ -14,7 +14,11 @@ export interface HeadPage {
   readonly next: readonly string[] | null;
 }
 
-export type HeadSource = (sql: Database, log: number, after: readonly string[] | null) => Promise<HeadPage>;
+export type HeadSource = (
+  sql: Database | Transaction,
+  log: number,
+  after: readonly string[] | null,
+) => Promise<HeadPage>;
 
 interface Row extends LoggedHead {
   readonly key: readonly string[];
@@ -98,7 +102,7 @@ export const headSources: readonly HeadSource[] = [chainsPage, auditPage, polici
  * compromised.
  */
 export async function changedKeys(
-  sql: Database,
+  sql: Database | Transaction,
   log: number,
   keys: readonly VerificationKey[],
 ): Promise<readonly LoggedHead[]> {

@@ -109,9 +109,10 @@ export class Witnesses {
   #question(tree: LogTree): Question {
     const signed = must(tree.signed, 'a tree that is shown is signed');
     const { log, size, origin } = tree;
-    const { sql } = this.#deps;
+    const { sql, clock } = this.#deps;
     return {
       ...{ origin, size, root: tree.root, signed },
+      nowMs: () => clock.now(),
       noteText: must(parseNote(signed), 'what was signed is a note').text,
       logKeys: logKeysOf(this.#deps, origin),
       consistency: (oldSize) => readRanges(sql, log, consistencyRanges(oldSize, { from: 0, to: size }), size),

@@ -51,6 +51,7 @@ export function keepLog(deps: LogDeps, onLostTrees: OnLostTrees): Repetition {
     }
   });
   return {
+    ...repetition,
     stop: async () => {
       await repetition.stop();
       await leaveLog(sql, replicaId).catch(() => undefined);
@@ -88,10 +89,10 @@ export class LogWriter {
     this.#confirmed = null;
   }
 
-  /** One pass, if this replica writes. Returns the pause behind it. */
+  /** One pass, if this replica writes. Returns the pause after it. */
   async round(isStopped: () => boolean): Promise<number> {
     const { sql, replicaId, clock } = this.#deps;
-    await beginFirstLog(sql, originOf(this.#deps, 1));
+    if (this.#confirmed === null) await beginFirstLog(sql, originOf(this.#deps, 1));
     const tree = await claimLog(sql, { replicaId, forMs: logLimits.writerMs });
     if (tree === null || historyOf(sql).isRegressed) {
       this.forget();
@@ -105,8 +106,7 @@ export class LogWriter {
       await this.#state.refresh();
       return logLimits.retryMs;
     }
-    await this.#pass(isStopped);
-    await this.#state.refresh();
+    if (await this.#pass(tree, isStopped)) await this.#state.refresh();
     const tookMs = clock.monotonic() - startedMs;
     this.#lag.observe(tookMs / secondMs);
     return Math.min(
@@ -139,22 +139,31 @@ export class LogWriter {
     return true;
   }
 
-  async #pass(isStopped: () => boolean): Promise<void> {
-    const { sql, signingKeys, replicaId } = this.#deps;
-    for (const source of headSources) {
-      for (let after: readonly string[] | null | undefined; after !== null; ) {
-        const tree = this.#confirmed;
-        if (tree === null || isStopped()) return;
+  /** False: there was nothing to do, as the first look has shown, which is one transaction. */
+  async #pass({ log, size }: LogTree, isStopped: () => boolean): Promise<boolean> {
+    const { sql, signingKeys, replicaId, witnesses } = this.#deps;
+    const [pages, keys] = await sql.begin(async (tx) => {
+      await this.#state.refresh(tx);
+      const firsts = headSources.map((source) => source(tx, log, null));
+      return Promise.all([Promise.all(firsts), changedKeys(tx, log, signingKeys.all())]);
+    });
+    const { publishedSize = 0, witnessedSize = 0 } = this.#state.published ?? {};
+    const isPublished = publishedSize === size && (witnesses === null || witnessedSize === size);
+    const isIdle = [...pages, { heads: keys, next: null }].every(
+      ({ heads, next }) => heads.length === 0 && next === null,
+    );
+    if (isIdle && isPublished) return false;
+    for (const [place, source] of headSources.entries()) {
+      for (let page = pages[place]; page !== undefined; ) {
+        if (isStopped() || !(await this.#append(page.heads))) return true;
+        if (page.next === null) break;
         // A look at many chains takes longer than the lease.
-        if ((await claimLog(sql, { replicaId, forMs: logLimits.writerMs })) === null) return;
-        const page = await source(sql, tree.log, after ?? null);
-        if (!(await this.#append(page.heads))) return;
-        after = page.next;
+        if ((await claimLog(sql, { replicaId, forMs: logLimits.writerMs })) === null) return true;
+        page = await source(sql, log, page.next);
       }
     }
-    const tree = this.#confirmed;
-    if (tree === null) return;
-    if (await this.#append(await changedKeys(sql, tree.log, signingKeys.all()))) await this.#publishNewest();
+    if (await this.#append(keys)) await this.#publishNewest();
+    return true;
   }
 
   /** False: the log has moved, or a witness contradicts it. */

@@ -27,6 +27,8 @@ export const logLimits = {
   publishEveryMs: 4 * secondMs,
   /** Another replica takes over from a writer that was not heard of for so long. */
   writerMs: 15 * secondMs,
+  /** A lease is renewed when so much of it is over. */
+  renewAfterMs: 5 * secondMs,
   /** Replicas that do not write look this often whether the writer is gone, and what it has published. */
   lookMs: 2 * secondMs,
   /** After a fault of the database or a witness that stops the log. */
@@ -43,6 +45,8 @@ export const logLimits = {
   tilesKeptMax: 256,
   /** Of an export: each may need tiles of its own, so that memory holds some 100 of them. */
   chainsProvenAtOnceMax: 64,
+  /** Of a part of a chain that an export reads at once: it has fewer records. */
+  headsPerRangeMax: 1_000,
   /** Each recovery begins one: more than anybody recovers a database. */
   logsServedMax: 64,
   /** How old a checkpoint that is served may be: requests for it cost the database nothing beyond that. */
@@ -61,4 +65,5 @@ assert(
   passPauseMs + witnessMsMax + publishEveryMs <= checkpointMsMax,
   'what changes during a pause is published in time, also where a witness does not answer',
 );
+assert(writerMs > 2 * logLimits.renewAfterMs, 'a lease is renewed long before it ends');
 assert(writerMs > 2 * witnessMsMax + publishEveryMs, 'a writer that waits for witnesses stays the writer');

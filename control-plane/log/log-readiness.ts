@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { renderOptionalTime } from '../../shared/model/time.ts';
-import { nullable } from '../../shared/wire/fields.ts';
+import { nullable } from '../../shared/wire/api/fields.ts';
 import type { Database } from '../base/database.ts';
 import { logStateOf } from './log-state.ts';
 

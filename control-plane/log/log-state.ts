@@ -1,4 +1,4 @@
-import type { Database } from '../base/database.ts';
+import type { Database, Transaction } from '../base/database.ts';
 import { type PublishedLog, readPublished, readWitnesses, type WitnessState } from './log-store.ts';
 
 /** Why this replica, as the writer of the log, signs no checkpoint. */
@@ -16,9 +16,9 @@ export class LogState {
     this.#sql = sql;
   }
 
-  async refresh(): Promise<void> {
-    this.published = await readPublished(this.#sql);
-    this.witnesses = await readWitnesses(this.#sql);
+  async refresh(sql: Database | Transaction = this.#sql): Promise<void> {
+    this.published = await readPublished(sql);
+    this.witnesses = await readWitnesses(sql);
   }
 }
 

@@ -77,12 +77,17 @@ export async function claimLog(
   { replicaId, forMs }: { readonly replicaId: string; readonly forMs: number },
 ): Promise<LogTree | null> {
   const [row] = await sql<LogTree[]>`
-    UPDATE log_trees SET writer = ${replicaId}, writer_until_ms = ${databaseNowMs(sql)} + ${forMs}::int
-    WHERE log = (SELECT max(log) FROM log_trees)
-      AND (writer IS NULL OR writer = ${replicaId} OR writer_until_ms < ${databaseNowMs(sql)}
-        -- The clock of the database was set back behind a writer that is gone.
-        OR writer_until_ms > ${databaseNowMs(sql)} + 2 * ${forMs}::int)
-    RETURNING log, origin, size, root, signed`;
+    WITH claimed AS (
+      UPDATE log_trees SET writer = ${replicaId}, writer_until_ms = ${databaseNowMs(sql)} + ${forMs}::int
+      WHERE log = (SELECT max(log) FROM log_trees)
+        AND (writer IS NULL OR writer_until_ms < ${databaseNowMs(sql)}
+          OR (writer = ${replicaId} AND writer_until_ms < ${databaseNowMs(sql)} + ${forMs - logLimits.renewAfterMs}::int)
+          -- The clock of the database was set back behind a writer that is gone.
+          OR writer_until_ms > ${databaseNowMs(sql)} + 2 * ${forMs}::int)
+      RETURNING log, origin, size, root, signed)
+    SELECT * FROM claimed UNION ALL
+    SELECT log, origin, size, root, signed FROM log_trees
+    WHERE log = (SELECT max(log) FROM log_trees) AND writer = ${replicaId} AND NOT EXISTS (SELECT FROM claimed)`;
   return row ?? null;
 }
 
@@ -217,7 +222,7 @@ export async function readRanges(
   return ranges.map((range) => rangeHash(range, read));
 }
 
-/** The first entry of a chain at or behind this place, among the first `size`. */
+/** The first entry of a chain at or after this place, among the first `size`. */
 export async function findEntry(
   sql: Database,
   { log, size }: { readonly log: number; readonly size: number },

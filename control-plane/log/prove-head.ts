@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { inclusionRanges } from '../../shared/log/merkle.ts';
 import { type LogProof, renderLogProof } from '../../shared/log/proof.ts';
-import { renderAttestation } from '../../shared/wire/attestation.ts';
+import { renderAttestation } from '../../shared/wire/evidence/attestation.ts';
 import type { ProveChains } from '../attestations/export-attestations.ts';
 import { findAttestation } from '../attestations/list-attestations.ts';
 import type { Database } from '../base/database.ts';
@@ -24,7 +24,7 @@ function provenBy(
 }
 
 /**
- * That the log has the first head of this chain at or behind the place, by the newest checkpoint. Null: not
+ * That the log has the first head of this chain at or after the place, by the newest checkpoint. Null: not
  * yet.
  */
 async function proveHead(

@@ -4,12 +4,25 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { entryBundle, entryOf } from '../../shared/log/entry.ts';
 import { parseTileNumber, tileLevelMax, tileWidth, widthOf } from '../../shared/log/tiles.ts';
 import { callerOf } from '../http/caller.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams } from '../http/path-id.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import type { LogDeps } from './deps.ts';
 import { logLimits } from './limits.ts';
 import { type PublishedLog, readEntries, readLogs, readTiles } from './log-store.ts';
 import { proveAttestation } from './prove-head.ts';
+
+const api = operationsOf('Audit', {
+  getAttestationProof: {
+    scope: 'attestations:read',
+    summary: 'Prove that a record is in the transparency log (C2SP tlog-proof)',
+    description:
+      'The first logged head of its chain at or behind the record, with its path to the newest checkpoint that the quorum of the witnesses cosigned. ' +
+      'The records between both are in an export. docs/log.md describes how to verify it.',
+    contents: { 'text/plain': Type.String() },
+    errors: ['attestation_not_found', 'proof_not_ready'],
+  },
+});
 
 const config = { scope: null } as const;
 const immutable = 'public, max-age=31536000, immutable';
@@ -22,7 +35,7 @@ export function logProofRoutes(deps: LogDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/attestations/:id/proof',
       {
-        config: { scope: 'attestations:read' },
+        config: api.getAttestationProof,
         schema: { params: IdParams, response: { 200: Type.String() } },
         serializerCompiler: () => String,
       },

@@ -54,7 +54,7 @@ export interface StoredReceiptKey {
   readonly value: string;
 }
 
-/** Behind that id, in the order of their ids, one for each change of MASTER_KEY. */
+/** After that id, in the order of their ids, one for each change of MASTER_KEY. */
 export const readReceiptKeys = (sql: Database | Transaction, after = ''): Promise<StoredReceiptKey[]> =>
   sql<StoredReceiptKey[]>`
     SELECT substr(name, ${receiptKeyName.length + 2}) AS "keyId", value FROM installation

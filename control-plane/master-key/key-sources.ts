@@ -2,11 +2,10 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { decodeBase64url, encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { masterKeyBytes } from '../../shared/crypto/seal.ts';
-import { masterKeyFallbacksMax } from '../../shared/runtime/setting-values.ts';
+import { readOrMakeSecretFile, readSecretFile } from '../../shared/runtime/secret-file.ts';
 import type { SettingValues } from '../../shared/runtime/settings.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import { readOrMakeSecretFile, readSecretFile } from '../storage/secret-file.ts';
 import { readChecks } from './installation-store.ts';
 import { masterKeyLimits } from './limits.ts';
 import { MasterKeyError } from './master-key.ts';
@@ -21,31 +20,22 @@ export interface MasterKeys {
 
 /** Where master keys come from: a file of DATA_DIR, or a program that asks a KMS. Read once, at the start. */
 export interface KeySource {
-  /** At least one; the first is the one that is meant. Throws StartError. */
-  read(): Promise<readonly [Uint8Array, ...Uint8Array[]]>;
+  /** Throws StartError. */
+  read(): Promise<Uint8Array>;
 }
 
 /** What the settings say, each from its own source. Throws StartError. */
 export async function masterKeysOf(
-  settings: Pick<
-    SettingValues,
-    'MASTER_KEY' | 'MASTER_KEY_COMMAND' | 'MASTER_KEY_FALLBACKS' | 'MASTER_KEY_FALLBACKS_COMMAND'
-  >,
+  {
+    MASTER_KEY,
+    MASTER_KEY_COMMAND,
+    MASTER_KEY_FALLBACKS,
+  }: Pick<SettingValues, 'MASTER_KEY' | 'MASTER_KEY_COMMAND' | 'MASTER_KEY_FALLBACKS'>,
   file: KeySource,
 ): Promise<MasterKeys> {
-  const { MASTER_KEY, MASTER_KEY_COMMAND, MASTER_KEY_FALLBACKS, MASTER_KEY_FALLBACKS_COMMAND } = settings;
-  const source =
-    MASTER_KEY_COMMAND === null
-      ? file
-      : commandKeySource('MASTER_KEY_COMMAND', MASTER_KEY_COMMAND, { keysMax: 1 });
-  const others =
-    MASTER_KEY_FALLBACKS_COMMAND === null
-      ? null
-      : commandKeySource('MASTER_KEY_FALLBACKS_COMMAND', MASTER_KEY_FALLBACKS_COMMAND, {
-          keysMax: masterKeyFallbacksMax,
-        });
-  const own = MASTER_KEY ?? (await source.read())[0];
-  const fallbacks = MASTER_KEY_FALLBACKS ?? (await others?.read()) ?? [];
+  const source = MASTER_KEY_COMMAND === null ? file : commandKeySource(MASTER_KEY_COMMAND);
+  const own = MASTER_KEY ?? (await source.read());
+  const fallbacks = MASTER_KEY_FALLBACKS ?? [];
   return { own, fallbacks: fallbacks.filter((each) => !Buffer.from(each).equals(own)) };
 }
 
@@ -72,38 +62,33 @@ export const fileKeySource = (
         `${path} contains no master key (32 bytes as base64url). Restore the file from your backup.`,
       );
     }
-    return [key];
+    return key;
   },
 });
 
 /**
- * The standard output of a program, one key a line, as base64url or base64. It runs without a shell, with the
- * environment of this process, and must end by itself. Its standard error is not read: it may repeat what the
- * program holds. `name`: the setting that the errors name.
+ * MASTER_KEY_COMMAND: the standard output of a program, as base64url or base64. It runs without a shell, with
+ * the environment of this process, and must end by itself. Its standard error is not read: it may repeat what
+ * the program holds.
  */
 export const commandKeySource = (
-  name: string,
   command: readonly [string, ...string[]],
-  { keysMax, msMax = masterKeyLimits.commandMsMax }: { readonly keysMax: number; readonly msMax?: number },
+  msMax: number = masterKeyLimits.commandMsMax,
 ): KeySource => ({
   read: async () => {
     const wrong = (problem: string) =>
-      new StartError(`${name} ${problem}. Run ${command[0]} by hand, as this user, to see what it says.`);
-    const output = await outputOf(command, { wrong, msMax });
-    const lines = output.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trim()]));
-    const keys = lines.map(readKey);
-    const [first, ...rest] = keys.flatMap((key) => key ?? []);
-    if (first === undefined || keys.includes(null) || keys.length > keysMax) {
-      const what = keysMax === 1 ? 'one key' : `one to ${keysMax} keys, one a line`;
-      throw wrong(`must print ${what} of 32 bytes as base64url or base64, and nothing else`);
-    }
-    return [first, ...rest];
+      new StartError(
+        `MASTER_KEY_COMMAND ${problem}. Run ${command[0]} by hand, as this user, to see what it says.`,
+      );
+    const key = readKey((await outputOf(command, { wrong, msMax })).trim());
+    if (key === null) throw wrong('must print one key of 32 bytes as base64url or base64, and nothing else');
+    return key;
   },
 });
 
 /** Base64 as well, because a KMS decrypts to bytes and its program prints them so. */
-const readKey = (line: string): Uint8Array | null => {
-  const key = decodeBase64url(line.replaceAll('+', '-').replaceAll('/', '_').replace(/=$/, ''));
+const readKey = (text: string): Uint8Array | null => {
+  const key = decodeBase64url(text.replaceAll('+', '-').replaceAll('/', '_').replace(/=$/, ''));
   return key?.length === masterKeyBytes ? key : null;
 };
 

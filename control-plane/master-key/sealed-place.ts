@@ -24,7 +24,7 @@ export interface SealedPlace {
   /** In the words of an operator: what is counted. */
   readonly name: string;
   /**
-   * At most `limit` rows with a text that does not begin with `prefix`, behind the key `after`. Null: from
+   * At most `limit` rows with a text that does not begin with `prefix`, after the key `after`. Null: from
    * the first.
    */
   findOthers(

@@ -4,7 +4,7 @@ import type { GateId, McpPinId } from '../../shared/model/ids.ts';
 import type { McpPin, McpPinStatus } from '../../shared/model/mcp-pin.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
 

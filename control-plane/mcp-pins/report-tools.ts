@@ -9,14 +9,14 @@ import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { McpChange } from '../../shared/model/mcp-pin.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { lookOf } from '../../shared/wire/look-alike.ts';
+import { lookOf } from '../../shared/wire/api/look-alike.ts';
 import {
   type McpToolReport,
   type McpToolReportAnswer,
   renderGuardPin,
   renderMcpPinItem,
-} from '../../shared/wire/mcp-pin.ts';
-import { type McpTool, parseMcpTool } from '../../shared/wire/mcp-tool.ts';
+} from '../../shared/wire/api/mcp-pin.ts';
+import { type McpTool, parseMcpTool } from '../../shared/wire/api/mcp-tool.ts';
 import type { Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
 import type { Caller } from '../http/caller.ts';
@@ -67,7 +67,11 @@ export async function reportTools(
   const isKnown = upstream !== null && upstream.revision === report.revision;
   return {
     revision: upstream?.revision ?? 0,
-    pins: isKnown ? null : upstream === null ? [] : (await readPins(deps.sql, upstream)).map(renderGuardPin),
+    pins: isKnown
+      ? null
+      : upstream === null
+        ? []
+        : (await readPins(deps.sql, upstream)).map((pin) => renderGuardPin(pin, deps.baseUrl)),
     pii_controls: mode === undefined ? null : { mode, types: [...types] },
   };
 }

@@ -1,8 +1,8 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { McpPinId } from '../../shared/model/ids.ts';
 import type { McpPin } from '../../shared/model/mcp-pin.ts';
-import { renderMcpPinItem } from '../../shared/wire/mcp-pin.ts';
-import { parseMcpTool } from '../../shared/wire/mcp-tool.ts';
+import { renderMcpPinItem } from '../../shared/wire/api/mcp-pin.ts';
+import { parseMcpTool } from '../../shared/wire/api/mcp-tool.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';

@@ -11,18 +11,61 @@ import {
   McpToolReportAnswer,
   renderMcpPin,
   renderMcpPinItem,
-} from '../../shared/wire/mcp-pin.ts';
-import { PageAnswer, placePage, renderPage } from '../../shared/wire/paging.ts';
+} from '../../shared/wire/api/mcp-pin.ts';
+import { PageAnswer, placePage, renderPage } from '../../shared/wire/api/paging.ts';
 import { callerOf } from '../http/caller.ts';
+import { exampleIds } from '../http/example-ids.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findPin, listPins } from './pin-store.ts';
 import { reportTools } from './report-tools.ts';
 import { resolvePin } from './resolve-pin.ts';
 
-const read = { scope: 'gates:read' } as const;
-const update = { scope: 'gates:update' } as const;
-const check = { scope: 'enforcement:check' } as const;
+const api = operationsOf('MCP pins', {
+  listMcpPins: {
+    scope: 'gates:read',
+    summary: 'List pinned tools of MCP servers, newest first',
+    description: 'With `gate_id` those behind this gate, with `status` those that have this status now.',
+  },
+  getMcpPin: {
+    scope: 'gates:read',
+    summary: 'Get a pinned tool, with what has changed',
+    errors: ['mcp_pin_not_found'],
+  },
+  reportMcpTools: {
+    scope: 'enforcement:check',
+    summary: 'Report tools of an MCP server',
+    description:
+      'For guards before MCP servers. A tool is pinned as it is first seen; once a list was whole, whatever is not as it was ' +
+      'pinned waits for a person. A report that changes nothing writes nothing.',
+    errors: ['gate_not_found', 'mcp_pins_full'],
+    examples: {
+      first: {
+        value: {
+          gate_id: 'gate_01m7w739pyh5af5epc0s64v3bj',
+          upstream: 'http://127.0.0.1:3000/mcp',
+          tools: [{ definition: '{"inputSchema":{"type":"object"},"name":"search"}' }],
+          is_whole: true,
+        },
+      },
+    },
+  },
+  acceptMcpPin: {
+    scope: 'gates:update',
+    summary: 'Accept a change of a tool',
+    description: 'Guards let calls of the tool pass again within seconds.',
+    errors: ['mcp_pin_not_found', 'mcp_pin_state_conflict'],
+    examples: { change: { value: { hash: exampleIds.newToolHash } } },
+  },
+  rejectMcpPin: {
+    scope: 'gates:update',
+    summary: 'Reject a change of a tool',
+    description: 'What was accepted before stays in force. The same change does not ask again.',
+    errors: ['mcp_pin_not_found', 'mcp_pin_state_conflict'],
+    examples: { change: { value: { hash: exampleIds.newToolHash } } },
+  },
+});
 const resolution = { params: IdParams, body: McpPinResolution, response: { 200: McpPinAnswer } };
 const pinIdOf = (text: string) => pathId('mpin', text, 'mcp_pin_not_found');
 
@@ -43,7 +86,7 @@ export function mcpPinRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/mcp-pins',
       {
-        config: read,
+        config: api.listMcpPins,
         schema: { querystring: McpPinListQuery, response: { 200: PageAnswer(McpPinListItem) } },
       },
       async (request) => {
@@ -57,7 +100,7 @@ export function mcpPinRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/mcp-pins/:id',
-      { config: read, schema: { params: IdParams, response: { 200: McpPinAnswer } } },
+      { config: api.getMcpPin, schema: { params: IdParams, response: { 200: McpPinAnswer } } },
       async (request) => {
         const pin = await findPin(deps.sql, callerOf(request), pinIdOf(request.params.id));
         if (pin === null) throw new ApiError('mcp_pin_not_found');
@@ -68,7 +111,7 @@ export function mcpPinRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     app.post(
       '/mcp-pins',
       {
-        config: check,
+        config: api.reportMcpTools,
         bodyLimit: 2 * limits.mcpReportBytesMax,
         schema: { body: McpToolReport, response: { 200: McpToolReportAnswer } },
       },
@@ -81,11 +124,11 @@ export function mcpPinRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
         ),
     );
 
-    app.post('/mcp-pins/:id/accept', { config: update, schema: resolution }, async (request) =>
+    app.post('/mcp-pins/:id/accept', { config: api.acceptMcpPin, schema: resolution }, async (request) =>
       answerResolved(request, { id: request.params.id, hash: request.body.hash, answer: 'accept' }),
     );
 
-    app.post('/mcp-pins/:id/reject', { config: update, schema: resolution }, async (request) =>
+    app.post('/mcp-pins/:id/reject', { config: api.rejectMcpPin, schema: resolution }, async (request) =>
       answerResolved(request, { id: request.params.id, hash: request.body.hash, answer: 'reject' }),
     );
   };

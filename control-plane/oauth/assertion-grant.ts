@@ -1,5 +1,6 @@
 import type Provider from 'oidc-provider';
 import type { TokenEndpointGrantContext } from 'oidc-provider';
+import { ApiError } from '../../shared/errors/api-error.ts';
 import { isId } from '../../shared/model/ids.ts';
 import { holdsScope, type Scope } from '../../shared/model/scopes.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
@@ -28,6 +29,9 @@ type Context = TokenEndpointGrantContext<{ assertion?: unknown; scope?: unknown;
 export function addAssertionGrant(provider: Provider, deps: OAuthDeps, errors: Errors): void {
   const invalidGrant = (detail: string) =>
     new errors.CustomOIDCProviderError('invalid_grant', `the assertion is refused: ${detail}`);
+  /** The code of RFC 6749 §4.1.2.1: the token endpoint has none for what can be tried again. */
+  const later = (description: string) =>
+    new errors.CustomOIDCProviderError('temporarily_unavailable', description);
   const handler = async (ctx: Context): Promise<void> => {
     const { client, params } = ctx.oidc;
     const { clientId } = client;
@@ -41,9 +45,13 @@ export function addAssertionGrant(provider: Provider, deps: OAuthDeps, errors: E
       throw new errors.InvalidTarget('the only resource is the tools endpoint');
     const { accountId, mode } = key;
     const audience = new URL(deps.baseUrl).origin;
-    const verdict = await deps.verifyAssertion({
-      ...{ assertion, clientId, accountId, mode, audience, resource: toolsUrl(deps) },
-    });
+    const verdict = await deps
+      .verifyAssertion({ assertion, clientId, accountId, mode, audience, resource: toolsUrl(deps) })
+      .catch((error: unknown) => {
+        if (!(error instanceof ApiError) || error.status !== 503) throw error;
+        ctx.set('retry-after', String(error.retryAfterS));
+        throw Object.assign(later(error.message), { status: 503, statusCode: 503, expose: true });
+      });
     if (verdict.kind === 'refused') throw invalidGrant(verdict.detail);
     const { subject, jti, expiresAtMs } = verdict;
     const scope = grantedScopes(deps, key, { asserted: verdict.scope, asked: params.scope }).join(' ');

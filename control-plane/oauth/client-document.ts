@@ -1,6 +1,6 @@
 import { readJsonObject } from '../../shared/crypto/json-object.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { isReadAlike } from '../../shared/wire/domain.ts';
+import { isReadAlike } from '../../shared/wire/api/domain.ts';
 import type { OAuthDeps } from './deps.ts';
 import { oauthLimits } from './limits.ts';
 

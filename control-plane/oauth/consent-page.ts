@@ -1,6 +1,6 @@
 import { sha256Bytes } from '../../shared/crypto/content-hash.ts';
 import { makesKeys, type Scope } from '../../shared/model/scopes.ts';
-import { parseWebUrl } from '../../shared/wire/domain.ts';
+import { parseWebUrl } from '../../shared/wire/api/domain.ts';
 
 /** A page as it is answered. */
 export interface Page {
@@ -84,6 +84,7 @@ const scopeWords: Readonly<Record<Scope, string>> = {
   'approvals:resolve': 'approve and deny requests',
   'webhooks:manage': 'manage webhooks',
   'keys:manage': 'create, roll and delete API keys',
+  'users:manage': 'invite, confirm, change and delete people',
   'sidecars:connect': 'connect sidecars',
   'wallets:read': 'read wallets and what is spent from them',
   'wallets:manage': 'make, change and freeze wallets',

@@ -13,7 +13,7 @@ export interface OAuthDeps extends BaseDeps, Pick<WebhookDeps, 'outbound'> {
   readonly offeredScopes: readonly Scope[];
   /**
    * Verifies an identity assertion of an issuer of others, for a client of that account. Not whether it was
-   * used before.
+   * used before. Throws `service_unavailable` for one that cannot be judged yet.
    */
   readonly verifyAssertion: (presented: {
     readonly assertion: string;

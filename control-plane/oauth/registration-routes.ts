@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { hourMs, secondMs, toSeconds } from '../../shared/model/time.ts';
-import { parseWebUrl } from '../../shared/wire/domain.ts';
+import { parseWebUrl } from '../../shared/wire/api/domain.ts';
 import { addressLimit } from '../http/address-limit.ts';
 import { readJson } from '../http/json-body.ts';
 import { legible } from './client-document.ts';

@@ -2,7 +2,7 @@ import * as oauth from 'oauth4webapi';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
-import { parseWebUrl } from '../../shared/wire/domain.ts';
+import { parseWebUrl } from '../../shared/wire/api/domain.ts';
 import type { GuardedFetch } from '../webhooks/guarded-fetch.ts';
 import { oidcLimits } from './limits.ts';
 
@@ -260,9 +260,24 @@ function guardedCalls({ outbound }: Pick<ProviderDeps, 'outbound'>) {
       return value === undefined ? [] : [[name, value] as [string, string]];
     });
     const isEmpty = [204, 205, 304].includes(status);
-    return new Response(isEmpty ? null : Buffer.from(answer.body), { status, headers: kept });
+    return new Response(isEmpty ? null : withoutTwins(answer.body), { status, headers: kept });
   };
 }
+
+/** Of a key set each key once: of one that is listed twice the library takes none. Other answers stay. */
+function withoutTwins(body: Uint8Array): string | Buffer<ArrayBuffer> {
+  const bytes = Buffer.from(body);
+  if (!bytes.includes('"keys"')) return bytes;
+  try {
+    const set: { readonly keys: readonly oauth.JWK[] } = JSON.parse(bytes.toString());
+    const keys = new Map(set.keys.map((key) => [JSON.stringify(key, identifying), key]));
+    return JSON.stringify({ ...set, keys: [...keys.values()] });
+  } catch {
+    return bytes;
+  }
+}
+
+const identifying = ['kid', 'use', 'key_ops', 'alg', 'kty', 'crv', 'x', 'y', 'n', 'e'];
 
 /**
  * The metadata of the provider, read once for concurrent callers and kept for `oidcLimits.metadataKeptMs`; a

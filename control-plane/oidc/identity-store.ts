@@ -26,19 +26,28 @@ export const findLinkedUsers = (
       ${accountId === null ? sql`` : sql`AND users.account_id = ${accountId}`}
     ORDER BY user_id LIMIT ${oidcLimits.accountsNamedMax}`;
 
-/** Users with this address. `isTaken`: linked to another identity of this provider already. */
+/** A user with the address of an identity. */
+export interface LinkCandidate extends OidcCandidate {
+  /** Linked to another identity of this provider already. */
+  readonly isTaken: boolean;
+  /** Has an open invitation, and has not accepted it. */
+  readonly isInvited: boolean;
+}
+
+/** Users with this address, those who have accepted first. */
 export const findUsersToLink = (
   sql: Database,
-  { issuer, email }: { readonly issuer: string; readonly email: string },
+  { issuer, email, nowMs }: { readonly issuer: string; readonly email: string; readonly nowMs: UnixMillis },
   accountId: string | null,
-): Promise<readonly (OidcCandidate & { readonly isTaken: boolean })[]> =>
-  sql<(OidcCandidate & { readonly isTaken: boolean })[]>`
+): Promise<readonly LinkCandidate[]> =>
+  sql<LinkCandidate[]>`
     SELECT user_id AS "userId", users.account_id AS "accountId", a.name AS "accountName",
-      coalesce(issuer = ${issuer}, false) AS "isTaken"
+      coalesce(issuer = ${issuer}, false) AS "isTaken", accepted_at_ms IS NULL AS "isInvited"
     FROM users LEFT JOIN oidc_identities USING (user_id) JOIN accounts a ON a.account_id = users.account_id COLLATE "default"
-    WHERE email = ${email} AND NOT is_disabled AND accepted_at_ms IS NOT NULL
+    WHERE email = ${email} AND NOT is_disabled AND (accepted_at_ms IS NOT NULL OR EXISTS (
+        SELECT FROM invitations i WHERE i.user_id = users.user_id AND i.expires_at_ms > ${nowMs}))
       ${accountId === null ? sql`` : sql`AND users.account_id = ${accountId}`}
-    ORDER BY user_id LIMIT ${oidcLimits.accountsNamedMax}`;
+    ORDER BY accepted_at_ms IS NULL, user_id LIMIT ${oidcLimits.accountsNamedMax}`;
 
 /** The link between a user, whose row is locked, and the identity. */
 export type Link = 'new' | 'kept' | 'of another';

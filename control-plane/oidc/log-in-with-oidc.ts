@@ -7,15 +7,18 @@ import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
-import { canonicalEmail } from '../../shared/wire/email.ts';
-import type { OidcLogin, OidcLoginBeginning } from '../../shared/wire/oidc.ts';
+import { canonicalEmail } from '../../shared/wire/api/email.ts';
+import type { OidcLogin, OidcLoginBeginning } from '../../shared/wire/api/oidc.ts';
 import type { Transaction } from '../base/database.ts';
 import { networkOf } from '../http/address-limit.ts';
+import { becomePerson } from '../people/accept-invitation.ts';
 import { logInAs, type NewSession } from '../people/begin-session.ts';
 import { chooseAccount } from '../people/choose-account.ts';
+import { endInvitation } from '../people/invitation-store.ts';
 import { LeastServed } from '../people/least-served.ts';
 import { peopleLimits } from '../people/limits.ts';
 import { counted, unnamedOrigin } from '../people/login-attempts.ts';
+import type { UserWithSecrets } from '../people/user-store.ts';
 import { loginChallenges } from '../sessions/login-challenge.ts';
 import type { OidcDeps } from './deps.ts';
 import {
@@ -24,7 +27,13 @@ import {
   type ProvenIdentity,
   ProviderAway,
 } from './identity-provider.ts';
-import { findLinkedUsers, findUsersToLink, linkIdentity, type OidcCandidate } from './identity-store.ts';
+import {
+  findLinkedUsers,
+  findUsersToLink,
+  type LinkCandidate,
+  linkIdentity,
+  type OidcCandidate,
+} from './identity-store.ts';
 import { oidcLimits } from './limits.ts';
 import { parseReturnTo } from './return-to.ts';
 
@@ -96,11 +105,13 @@ export function oidcLogins(deps: OidcDeps): OidcLogins {
           operation: 'logInWithOidc',
           headers: request.headers,
           requestId,
+          isFirst: user.isInvited,
           admit: async (tx, locked) => {
             if (locked === null) throw refused('Your access here has ended. Ask an owner or admin.');
             if (!(await challenges.use(tx, challenge)))
               throw refused('This login was used before. Log in again.');
-            return linkOrRefuse(tx, deps, provider, { identity, user });
+            const linked = await linkOrRefuse(tx, deps, provider, { identity, user });
+            return locked.acceptedAtMs === null ? { ...linked, ...(await join(tx, deps, locked)) } : linked;
           },
         });
         checks.forgive(networkOf(request.ip));
@@ -145,18 +156,19 @@ async function asked<T>(
 }
 
 /**
- * The user who has this identity, else the one who has its verified address and no other identity. Of several
+ * The user who has this identity, else the one who has its verified address and no other identity, else the
+ * one who is invited by it. Of several
  * candidates none is guessed: inviting an address into one's own account must not capture its login. Throws
  * `login_failed`, and `invalid_request` for `account_id` where the person has to choose.
  */
 async function findUser(
-  { sql }: Pick<OidcDeps, 'sql'>,
+  { sql, clock }: Pick<OidcDeps, 'sql' | 'clock'>,
   { name, issuer }: IdentityProvider,
   identity: ProvenIdentity,
   accountId: string | null,
-): Promise<OidcCandidate> {
+): Promise<OidcCandidate & Pick<LinkCandidate, 'isInvited'>> {
   const linked = await findLinkedUsers(sql, identity, accountId);
-  if (linked.length > 0) return onlyOne(linked);
+  if (linked.length > 0) return { ...onlyOne(linked), isInvited: false };
   const { verifiedEmail } = identity;
   if (verifiedEmail === null) {
     throw refused(`${name} does not say that it has verified your email address. Verify it there first.`);
@@ -166,20 +178,33 @@ async function findUser(
     throw refused(`${name} has verified an email address that cannot be used here. Change it there first.`);
   }
   const { email } = parsed;
-  const users = await findUsersToLink(sql, { issuer, email }, accountId);
+  const users = await findUsersToLink(sql, { issuer, email, nowMs: clock.now() }, accountId);
   const free = users.filter(({ isTaken }) => !isTaken);
-  if (free.length > 0) return onlyOne(free);
+  const known = free.filter(({ isInvited }) => !isInvited);
+  if (free.length > 0) return onlyOne(known.length > 0 ? known : free);
   throw refused(
     users.length === 0
-      ? `No active user here has the address ${email}. Ask an owner or admin for an invitation, or accept yours first.`
+      ? `No active user here has the address ${email}, and no invitation is open for it. Ask an owner or admin for one.`
       : `The user with the address ${email} is linked to another login of ${name}. Ask an owner or admin.`,
   );
 }
 
-function onlyOne(users: readonly OidcCandidate[]): OidcCandidate {
+function onlyOne<Candidate extends OidcCandidate>(users: readonly Candidate[]): Candidate {
   const [first, ...others] = users;
   if (first !== undefined && others.length === 0) return first;
   throw chooseAccount(users);
+}
+
+/** Accepts the invitation of a user who logs in before opening its link, which nobody opens any more. */
+async function join(
+  tx: Transaction,
+  deps: Pick<OidcDeps, 'clock'>,
+  invited: UserWithSecrets,
+): Promise<Readonly<Record<string, string>>> {
+  await becomePerson(tx, deps, { ...invited, cameBy: 'oidc' });
+  if (!(await endInvitation(tx, invited.userId, deps.clock.now())))
+    throw refused('Your invitation has ended. Ask an owner or admin for another one.');
+  return { accepted: 'invitation' };
 }
 
 /** Links the user to the identity, or checks the existing link. Returns members for the audit. */

@@ -1,4 +1,5 @@
-import { answerExamples } from './answer-examples.ts';
+import type { Example, HeaderName, OperationText } from '../http/operation.ts';
+import recordedAnswers from './answer-examples.json' with { type: 'json' };
 import { namedSchemas } from './components.ts';
 import type {
   Answer,
@@ -11,13 +12,14 @@ import type {
   Schema,
 } from './document.ts';
 import { describeParameter } from './glossary.ts';
-import { type HeaderName, headerReferences, headers, rateLimitHeaders, requestHeaders } from './headers.ts';
-import type { OperationText } from './operations.ts';
+import { headerReferences, headers, rateLimitHeaders, requestHeaders } from './headers.ts';
 import { type PublishSchema, schemaPublisher } from './publish-schema.ts';
 import { type Refusals, refusals } from './refusals.ts';
-import { requestExamples } from './request-examples.ts';
 import { errorsOfRoute, type RouteFacts } from './route-errors.ts';
 import { webhookOperations } from './webhook-operations.ts';
+
+/** Answers of tests (`test/support/data/record-answers.ts`), by the name of their schema. */
+export const answerExamples: Readonly<Record<string, readonly unknown[]>> = recordedAnswers;
 
 /** An operation as its route and its text describe it; in the document it is found by its operationId. */
 export interface DescribedOperation {
@@ -99,7 +101,7 @@ function completeOperation({ path, operation, known, publish, refused }: Complet
   return {
     ...operation,
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(body === undefined ? {} : { requestBody: requestBodyOf(text.id, body, publish) }),
+    ...(body === undefined ? {} : { requestBody: requestBodyOf(body, text.examples, publish) }),
     responses: {
       ...Object.fromEntries([...own, ...refusalsByStatus]),
       ...(canBeUnchanged ? { 304: unchanged } : {}),
@@ -115,8 +117,11 @@ function completeParameter(path: string, parameter: Parameter, publish: PublishS
 }
 
 /** No body counts as `{}`, so it is required only where `{}` would lack something. */
-function requestBodyOf(id: string, { schema }: MediaType, publish: PublishSchema): RequestBody {
-  const examples = requestExamples[id];
+function requestBodyOf(
+  { schema }: MediaType,
+  examples: Readonly<Record<string, Example>> | undefined,
+  publish: PublishSchema,
+): RequestBody {
   const takesNothing = (each: Schema): boolean =>
     Array.isArray(each['anyOf']) ? each['anyOf'].some(takesNothing) : each['required'] === undefined;
   return {

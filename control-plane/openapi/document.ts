@@ -1,18 +1,15 @@
 /**
- * Room `control-plane/openapi`: the published document: words (`operations.ts`, `glossary.ts`), examples and
- * named schemas around what the routes declare (`install-openapi.ts`).
+ * Room `control-plane/openapi`: the published document: what the routes declare, with the words of fields
+ * (`glossary.ts`), examples of answers and named schemas (`install-openapi.ts`).
  */
+
+import type { Example } from '../http/operation.ts';
 
 /** The parts of an OpenAPI 3.1 document that are written or read here. Schemas are JSON Schema 2020-12. */
 export type Schema = Readonly<Record<string, unknown>>;
 
 export interface Reference {
   readonly $ref: string;
-}
-
-export interface Example {
-  readonly summary?: string;
-  readonly value: unknown;
 }
 
 export interface MediaType {

@@ -63,7 +63,16 @@ export const glossary: Readonly<Record<string, string>> = {
   owner: 'A person or team that the passport belongs to; all passports of an owner are suspended together.',
   federated:
     'Whether the passport is of another issuer: each token of its subject is a token of this passport.',
-  'PassportOwner.passports': 'How many passports of this owner there are, whatever their own status.',
+  'PassportOwner.passports':
+    'How many passports have this owner, whatever their status, or are suspended because they had.',
+  'PassportOwner.seen': 'False: no passport has this owner. A suspension binds all the same.',
+  suspended_by: 'The suspensions that stand, oldest first; empty: none.',
+  'Suspension.cause':
+    'Whose it is: `account`, by a person or a key, or the id of an issuer, by a security event.',
+  'Suspension.since': 'When it began.',
+  'Suspension.event': 'Type of the security event; null: none.',
+  'Suspension.owner': 'Of a passport that is suspended with this owner; absent: by itself.',
+  'Reactivation.issuer_id': "The issuer whose suspension ends. Default: the account's own ends.",
 
   // Issuers of others
   federation:
@@ -81,7 +90,7 @@ export const glossary: Readonly<Record<string, string>> = {
   is_pasted: 'Whether the keys were pasted.',
   algorithm: 'The one algorithm that the key verifies.',
   keys_read_at: 'When the keys were last read where they are published; null if they were pasted.',
-  keys_fault: 'Why the keys could not be read the last time; null if they could.',
+  keys_fault: 'Why the keys could not be read the last time, or what of them was passed over; null: neither.',
   token: 'A token of the issuer. It is neither stored nor recorded.',
   steps: 'What was looked at, in order, up to the first fault.',
   claim: 'A claim, or what else of the token was looked at.',
@@ -91,7 +100,8 @@ export const glossary: Readonly<Record<string, string>> = {
   'SubjectRevocation.reason': 'Reason, kept for the record. Default `unspecified`.',
   'FederationClaims.agent_id': 'Names the subject: one passport for each value. Default `/sub`.',
   'FederationClaims.permissions': 'Names permissions: a list of texts, or texts with blanks between them.',
-  'FederationClaims.trust_tier': 'Names the trust tier; a token without it gets L1.',
+  'FederationClaims.trust_tier':
+    'Names the trust tier; a token without it gets L1, one with another form is no passport.',
   'FederationClaims.owner': 'Names the owner.',
   'TokenStep.value': 'What the token says there, cut after 500 characters; null if nothing.',
   'TokenExplanation.reason': 'Why a gate would block it; null if the token is a passport.',
@@ -146,7 +156,7 @@ export const glossary: Readonly<Record<string, string>> = {
   monthly_usd: 'The most that may be spent in a UTC month.',
   unpriced:
     'What a request without an amount and without a catalog price gets where a spend limit or `approvals.above_usd` applies: `block` (default) is BLOCK `amount_missing`, `permit` counts it as 0.',
-  alert_at: 'The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.',
+  alert_at: 'The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8.',
   allowed_domains: 'Domains that a request may target: `api.example.com` or `*.example.com`.',
   pii_controls: 'What happens to personal data in requests.',
   'GateConstraints.mode':
@@ -164,6 +174,8 @@ export const glossary: Readonly<Record<string, string>> = {
   'GateConstraints.count': 'How many different people have to approve. Default 1.',
   not_requester:
     'Whether the person who made the passport, or the key that asks, is kept from answering. Default true.',
+  independent:
+    'Whether people who could have opened the links of each other count as one, for `count` and `not_requester`. Default false.',
   not_owner:
     'Whether the person does not answer whose email address or `user_id` is the owner of the passport.',
   'GateConstraints.passkey': 'Whether each answer is signed with a passkey. Default false.',
@@ -182,6 +194,9 @@ export const glossary: Readonly<Record<string, string>> = {
   permits: 'Of these, PERMIT.',
   blocks: 'Of these, BLOCK.',
   last_request_at: 'When the gate last decided; null if never.',
+  'GateListItem.approvers': 'Who answers its approvals; null: the gate names no approvers.',
+  'GateListItem.count': 'How many different people have to approve.',
+  able: 'How many different people could answer now.',
   request_count: 'Decisions at the gate.',
   permit_count: 'Of these, PERMIT.',
   block_count: 'Of these, BLOCK.',
@@ -267,7 +282,7 @@ export const glossary: Readonly<Record<string, string>> = {
 
   // Approvals
   approval_id: 'Id of the approval, `appr_…`.',
-  'Approval.approval_url': 'The page of the console where a person answers.',
+  approval_url: 'The page of the console where a person answers.',
   'Approval.approval_api_url': 'This resource of the API.',
   'Approval.display':
     'What is asked, as the resource server wrote it; null if it did not, and 90 days after the end.',
@@ -293,6 +308,9 @@ export const glossary: Readonly<Record<string, string>> = {
   'Approval.at': 'When it was given.',
   'Approval.answer': '`approved` or `denied`.',
   signed: 'Whether it was signed with a passkey.',
+  invited_by: 'The `key_id` or `user_id` that invited the person; null: nobody, or not known.',
+  invited_by_name: 'The name of that person or key today; null if there is none.',
+  resolved_by_name: 'The name of the person or key in `resolved_by` today; null if there is none.',
   'ApprovalDetail.name': 'The name of the person today; null if the person was removed.',
   'ApprovalDetail.counts': 'False if the person may not answer any more.',
   'ApprovalDetail.assertion': 'What the passkey signed, and its public key; null if it signed nothing.',
@@ -333,7 +351,13 @@ export const glossary: Readonly<Record<string, string>> = {
   share:
     '`pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for it alone, and may not sum to more than those of the parent.',
   hourly_usd: 'The most that may be spent in a UTC hour.',
-  'Wallet.limits': 'Its limits, in UTC calendar windows; one that is absent is none.',
+  ...Object.fromEntries(
+    ['Wallet', 'WalletDetail', 'WalletCreation'].map((schema) => [
+      `${schema}.limits`,
+      'Limits of the wallet, in UTC calendar windows; one that is absent is none.',
+    ]),
+  ),
+  'WalletPatch.limits': 'Merged into the limits of the wallet; null removes one, or all.',
   'Wallet.status': '`active`, or `frozen`: all its passports are blocked, and those of the wallets below it.',
   usage: 'What is left of each of its limits, by their names.',
   'WalletDetail.passports': 'Passports in the wallet itself that may still be used.',
@@ -521,7 +545,9 @@ export const glossary: Readonly<Record<string, string>> = {
   'HoldExtension.expires_in_s': 'From 60 to 604800, counted from now.',
   'PermitOutcome.amount_usd': 'As reported, in USD; null: all that was held.',
   'PermitOutcome.hold': 'Null: the PERMIT was not held.',
-  'PermitOutcome.status':
+  'HoldState.amount_usd': 'What is held, or was, in USD.',
+  'HoldState.expires_at': 'When it ends, or would have, without an outcome.',
+  'HoldState.status':
     '`open`, then `settled` (served), `released` (failed) or `expired` (no outcome came in time).',
   'ReportedOutcome.status': '`waiting` for its PERMIT, or `refused`.',
   'ReportedOutcome.amount_usd': 'As reported, in USD; null: all that was held.',
@@ -538,6 +564,18 @@ export const glossary: Readonly<Record<string, string>> = {
   proof: "How possession of the passport's key was proved; null if it was not.",
   state_age_ms: 'Age of the state of the sidecar that decided; null if a control plane did, or if not known.',
   'Attestation.wallet_id': 'Wallet of the passport, `wal_…`; null without one.',
+  wallet_path:
+    'Digests of the wallets of the passport, from its own to the root, as the source of the record knew them; empty: none, null: not known.',
+  'Attestation.conditions': 'Ids of the conditions that failed; null without conditions.',
+  'Attestation.external': 'Answer of an external decision point; null: none was asked.',
+  'Attestation.facts': 'Commitments to the values that the decision read; null: none.',
+  'Attestation.permit_token': 'The `jti` of the permit token in the answer; null: none.',
+  'Attestation.shadow': 'What another policy would have decided; null: none.',
+  'Attestation.units': 'Units of what is no money, by name; null: none.',
+  'Attestation.user': 'Commitment to the person behind the agent; null: not known.',
+  commitment: 'Commitment to a value, `sha256:` and hex.',
+  condition: 'Id of the condition that decided; null: none did.',
+  'Attestation.path': 'JSON pointer of the value.',
   timestamp: 'When it was decided.',
   manifest: 'What the export holds.',
   attachments:
@@ -751,7 +789,20 @@ export const glossary: Readonly<Record<string, string>> = {
   user: 'The user.',
   account: 'The account of the user.',
   is_operator: 'Whether it is the account that operates this service.',
-  invitation_url: 'The link for the user; a secret, shown only once. It works once.',
+  invitation_url:
+    'The link for the user; a secret, shown only once, and not where it is mailed alone. It works once.',
+  came_by:
+    'How the person came: `link` that somebody saw, `mail` that nobody else saw, `oidc` at the first login, or `first_owner`.',
+  confirmed: 'Whether the person answers approvals; false: another person has to confirm them first.',
+  delivery:
+    '`link`: shown to you; `mail`: mailed to the person, and shown to nobody; `both`, the default: shown, and mailed where there is a mail server.',
+  mail: 'What became of the mail; absent: none was sent.',
+  'InvitedUser.sent': 'Whether the mail server took it.',
+  'InvitedUser.error': 'Why not; null if it did.',
+  account_name: 'The name of the account.',
+  'Invitation.email': 'The address of the person; null: of a first owner, who gives one.',
+  'Invitation.expires_at': 'When the link stops working.',
+  'InvitationReading.token': 'What follows `#token=` in the link.',
   'InvitedUser.expires_at': 'When the link stops working.',
   password: 'The password.',
   'InvitationAcceptance.password': 'The password, 12 to 256 characters.',
@@ -803,6 +854,8 @@ export const glossary: Readonly<Record<string, string>> = {
   code: 'For programs to branch on; a closed list, see docs/errors.md.',
   message: 'Text for people.',
   'Error.status': 'The HTTP status.',
+  'Error.err': 'Of a refused security event: the code of RFC 8935 §2.4.',
+  'Error.description': 'Of a refused security event: the message, for its transmitter.',
   param: 'The field or parameter at fault, if there is one.',
   request_id: 'Names the request; also in `X-Request-Id`.',
   draining: 'Whether this process is about to stop. It still answers; send it no new requests.',
@@ -888,7 +941,7 @@ const pathIds: Readonly<Record<string, string>> = {
 };
 
 /** Shapes that have all fields of another one, with its words. */
-const wordsOf: Readonly<Record<string, string>> = { ApprovalDetail: 'Approval' };
+const wordsOf: Readonly<Record<string, string>> = { ApprovalDetail: 'Approval', WalletPatch: 'WalletDetail' };
 
 const meaningOf = (owner: string, name: string): string | undefined =>
   glossary[`${owner}.${name}`] ?? glossary[`${wordsOf[owner]}.${name}`] ?? glossary[name];

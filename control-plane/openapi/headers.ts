@@ -1,11 +1,12 @@
 import { limits } from '../../shared/model/limits.ts';
+import type { HeaderName, RequestHeaderName } from '../http/operation.ts';
 import type { Header, Parameter, Reference } from './document.ts';
 
 const text = { type: 'string' };
 const count = { type: 'integer', minimum: 0 };
 
 /** Every header that an answer can carry and that means something to its reader. */
-export const headers = {
+export const headers: Readonly<Record<HeaderName, Header>> = {
   'X-Request-Id': {
     description: 'Id of this request; on every answer. Quote it when you ask for help.',
     schema: { type: 'string', pattern: '^req_[0-9a-z]{26}$' },
@@ -34,9 +35,7 @@ export const headers = {
     schema: text,
   },
   'Cache-Control': { description: 'How long the answer may be cached (RFC 9111).', schema: text },
-} as const satisfies Readonly<Record<string, Header>>;
-
-export type HeaderName = keyof typeof headers;
+};
 
 export const headerReferences = (names: readonly HeaderName[]): Readonly<Record<string, Reference>> =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
@@ -57,7 +56,7 @@ const requestHeader = (name: string, description: string, schema: Parameter['sch
 });
 
 /** Headers of a request that change what it does. */
-export const requestHeaders = {
+export const requestHeaders: Readonly<Record<RequestHeaderName, Parameter>> = {
   'Idempotency-Key': requestHeader(
     'Idempotency-Key',
     'A request that is sent several times with the same key creates one object: for 24 h a repeat is answered with the first ' +
@@ -82,6 +81,4 @@ export const requestHeaders = {
       'answer is 412 `precondition_failed`.',
     { type: 'string', enum: ['*'] },
   ),
-} as const satisfies Readonly<Record<string, Parameter>>;
-
-export type RequestHeaderName = keyof typeof requestHeaders;
+};

@@ -1,16 +1,22 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance, FastifyPluginAsync, FastifySchema, RouteOptions } from 'fastify';
+import type {
+  FastifyContextConfig,
+  FastifyInstance,
+  FastifyPluginAsync,
+  FastifySchema,
+  RouteOptions,
+} from 'fastify';
 import { Type } from 'typebox';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { scopes as everyScope } from '../../shared/model/scopes.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import type { OperationText } from '../http/operation.ts';
+import { tags } from '../http/tags.ts';
 import { sessionCookie } from '../sessions/cookies.ts';
 import { completeDocument, type DescribedOperation } from './complete-document.ts';
 import type { Document } from './document.ts';
-import { type OperationText, operations } from './operations.ts';
-import { tags } from './tags.ts';
 
 const pagesPath = '/docs';
 
@@ -25,7 +31,7 @@ export function installOpenApi(app: FastifyInstance, deps: Pick<BaseDeps, 'baseU
     if (isOfPages(route.url)) route.config = { ...route.config, scope: null };
     // An operation without parameters refuses them all: a misspelt one would be ignored (contract §12).
     // Probes, scrapers and caches put into an address what they like.
-    if (operations[operationKey(route)] !== undefined && !isForPrograms(route.url)) {
+    if (textOf(route) !== null && !isForPrograms(route.url)) {
       route.schema = { querystring: Type.Object({}), ...route.schema };
     }
   });
@@ -36,8 +42,8 @@ export function installOpenApi(app: FastifyInstance, deps: Pick<BaseDeps, 'baseU
     stripBasePath: false,
     convertConstToEnum: false,
     transform: ({ schema, url, route }) => {
-      const text = operations[operationKey(route)];
-      if (text === undefined) return { schema: { hide: true }, url };
+      const text = textOf(route);
+      if (text === null) return { schema: { hide: true }, url };
       described.set(text.id, { text, route: factsOf(route, text) });
       return { schema: describedSchema(schema, route, text, deps), url };
     },
@@ -57,8 +63,12 @@ const isOfPages = (url: string): boolean => url === pagesPath || url.startsWith(
 /** Health, metrics and keys: they take no parameters, and are asked by programs of others. */
 const isForPrograms = (url: string): boolean => /^\/(?:livez|readyz|metrics|\.well-known\/.*)$/.test(url);
 
-const operationKey = ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): string =>
-  `${[method].flat()[0]} ${url}`;
+/** Null: it is left out of the document, as are the HEAD routes that the framework adds to those of GET. */
+const textOf = ({ method, config }: RouteOptions): OperationText | null =>
+  method !== 'HEAD' && isDescribed(config) ? config : null;
+
+const isDescribed = (config: FastifyContextConfig | undefined): config is OperationText =>
+  config?.id !== undefined;
 
 const factsOf = (route: RouteOptions, text: OperationText): DescribedOperation['route'] => ({
   method: must([route.method].flat()[0], 'a route has a method'),

@@ -1,7 +1,8 @@
 import { ApiError, renderError } from '../../shared/errors/api-error.ts';
 import { catalogue, type ErrorCode } from '../../shared/errors/catalogue.ts';
+import type { HeaderName } from '../http/operation.ts';
 import type { Answer, Reference } from './document.ts';
-import { type HeaderName, headerReferences, rateLimitHeaders } from './headers.ts';
+import { headerReferences, rateLimitHeaders } from './headers.ts';
 
 /** What the statuses of refusals are called (contract §12). */
 const statusNames: Readonly<Record<number, string>> = {

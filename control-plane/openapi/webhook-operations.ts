@@ -1,5 +1,5 @@
 import { type WebhookEvent, webhookEvents } from '../../shared/model/webhook.ts';
-import { sampleData } from '../../shared/wire/webhook-samples.ts';
+import { sampleData } from '../../shared/wire/api/webhook-samples.ts';
 import type { Parameter, WebhookOperation } from './document.ts';
 
 const summaries: Readonly<Record<WebhookEvent, string>> = {

@@ -3,9 +3,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { type Static, Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
-import { nullable } from '../../shared/wire/fields.ts';
+import { nullable } from '../../shared/wire/api/fields.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { historyOf } from '../history/history.ts';
+import { operationsOf } from '../http/operation.ts';
 import { LogReadiness, logReadiness } from '../log/log-readiness.ts';
 import { masterKeyState } from '../master-key/follow-master-keys.ts';
 import { refusedConnections } from '../storage/connection-room.ts';
@@ -13,7 +14,20 @@ import { databaseFailure } from '../storage/database-away.ts';
 import type { Replica } from '../storage/replica.ts';
 import { replicaOf } from '../storage/replica-reads.ts';
 
-const config = { scope: null } as const;
+const api = operationsOf('Operations', {
+  getLiveness: { scope: null, summary: 'Ask whether this process answers' },
+  getReadiness: {
+    scope: null,
+    summary: 'Ask whether this process can serve',
+    description:
+      'Answers 503 where it cannot: the database cannot be reached, or is not migrated, or a chain of records was inconsistent.',
+  },
+  getMetrics: {
+    scope: null,
+    summary: 'Get the metrics as Prometheus text',
+    contents: { 'text/plain': Type.String() },
+  },
+});
 
 /**
  * What the people and programs that run this one ask, without a key and outside `/v1` (contract §1).
@@ -21,17 +35,24 @@ const config = { scope: null } as const;
  */
 export function operationsRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
-    app.get('/livez', { config, schema: { response: { 200: LivenessAnswer } } }, async () => ({
-      status: 'live' as const,
-    }));
-    const readyz = { config, schema: { response: { 200: ReadinessAnswer, 503: ReadinessAnswer } } };
+    app.get(
+      '/livez',
+      { config: api.getLiveness, schema: { response: { 200: LivenessAnswer } } },
+      async () => ({
+        status: 'live' as const,
+      }),
+    );
+    const readyz = {
+      config: api.getReadiness,
+      schema: { response: { 200: ReadinessAnswer, 503: ReadinessAnswer } },
+    };
     const tell = tellChanges(deps);
     app.get('/readyz', readyz, async (_request, reply) => {
       const readiness = await readReadiness(deps);
       tell(readiness);
       return reply.code(readiness.status === 'ready' ? 200 : 503).send(readiness);
     });
-    app.get('/metrics', { config }, async (_request, reply) =>
+    app.get('/metrics', { config: api.getMetrics }, async (_request, reply) =>
       reply.type(deps.metrics.contentType).send(await deps.metrics.metrics()),
     );
   };

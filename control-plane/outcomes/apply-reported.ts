@@ -8,6 +8,7 @@ import { quotaLimits } from '../quota/limits.ts';
 import { trimFormerLeases } from '../quota/release-leases.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
+import { repeatWhenDue } from '../storage/due-work.ts';
 import { advisoryLocks } from '../storage/locks.ts';
 import { isOutage } from '../storage/outage.ts';
 import { type AskedChange, type ChangeResult, changePermits, NoRoomForOverrun } from './change-permits.ts';
@@ -168,31 +169,33 @@ const neverCame = {
 /** Applies outcomes on every replica, and trims what is old. Never throws. */
 export function startApplyingOutcomes(deps: SweepDeps): Repetition {
   const repetitions = [startApplying(deps), startTrimming(deps)];
-  return { stop: async () => void (await Promise.all(repetitions.map((each) => each.stop()))) };
+  const each = async (act: 'stop' | 'wake') => void (await Promise.all(repetitions.map((one) => one[act]())));
+  return { stop: () => each('stop'), wake: () => void each('wake') };
 }
 
 const startApplying = (deps: SweepDeps): Repetition =>
-  repeatSafely(deps, 'reported outcomes could not be applied: they wait', async (state) => {
-    while ((await applyReported(deps)) > 0 && !state.isStopped);
-    return outcomesLimits.applyIntervalMs;
+  repeatWhenDue(deps.sql, 'outcomes', {
+    usualMs: outcomesLimits.applyIntervalMs,
+    round: safely(deps, 'reported outcomes could not be applied: they wait', async (state) => {
+      while ((await applyReported(deps)) > 0 && !state.isStopped);
+      return outcomesLimits.applyIntervalMs;
+    }),
   });
 
 const startTrimming = (deps: SweepDeps): Repetition =>
-  repeatSafely(deps, 'old outcomes could not be removed: they wait', async () => {
-    await trimRefused(deps.sql, deps.clock.now());
-    await trimPermits(deps.sql, deps.clock.now());
-    await deps.sql.begin(trimFormerLeases);
-    return outcomesLimits.trimIntervalMs;
-  });
+  repeat(
+    safely(deps, 'old outcomes could not be removed: they wait', async () => {
+      await trimRefused(deps.sql, deps.clock.now());
+      await trimPermits(deps.sql, deps.clock.now());
+      await deps.sql.begin(trimFormerLeases);
+      return outcomesLimits.trimIntervalMs;
+    }),
+  );
 
 /** Logs the first failure of several, and the end of them. */
-function repeatSafely(
-  { logger }: SweepDeps,
-  failure: string,
-  round: Parameters<typeof repeat>[0],
-): Repetition {
+function safely({ logger }: SweepDeps, failure: string, round: Round): Round {
   let isFailing = false;
-  return repeat(async (state) => {
+  return async (state) => {
     try {
       const pauseMs = await round(state);
       if (isFailing) logger.info({}, 'what failed with reported outcomes works again');
@@ -203,5 +206,7 @@ function repeatSafely(
       isFailing = true;
       return outcomesLimits.applyIntervalMs;
     }
-  });
+  };
 }
+
+type Round = Parameters<typeof repeat>[0];

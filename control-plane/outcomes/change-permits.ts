@@ -1,5 +1,5 @@
 /**
- * Room `control-plane/outcomes`: what becomes of a PERMIT behind its answer (contract §19): its hold ends or
+ * Room `control-plane/outcomes`: what becomes of a PERMIT after its answer (contract §19): its hold ends or
  * is extended, its outcome is reported, money is refunded. `permit-change.ts` has the rules, this file the
  * transaction, `expire-holds.ts` the end of a hold by time, `apply-reported.ts` what sidecars have shipped.
  */
@@ -72,7 +72,7 @@ export class NoRoomForOverrun extends Error {
  *
  * Locks the rows of the PERMITs first, so that changes of one PERMIT, and its void, come one after the other;
  * quota windows are last. A single change may throw NoRoomForOverrun; of several, one that would charge an
- * overrun is `alone`, and so are those of its PERMIT behind it.
+ * overrun is `alone`, as are all later changes of the same PERMIT.
  */
 export async function changePermits(
   tx: Transaction,
@@ -254,16 +254,17 @@ async function carryOut(
   nowMs: UnixMillis,
 ): Promise<void> {
   if (moves.length === 0) return;
-  const { returns, overruns, permits, walletMoney } = splitReturns(moves);
+  const { returns, overruns, walletMoney } = splitReturns(moves);
   const released = await returnMoney(tx, await withApprovals(tx, returns));
   // It came alone.
   const charged = moves.find(({ chargeMicroUsd }) => chargeMicroUsd > 0);
-  const ask = charged === undefined ? null : await chargeMore.find(tx, charged.found.record, charged);
-  const last = new Map(permits.map((permit) => [permit.attestationId, permit]));
+  const ask =
+    charged === undefined ? null : await chargeMore.find(tx, charged.found.record, { ...charged, nowMs });
+  const last = new Map(moves.map(({ permit }) => [permit.attestationId, permit]));
   await writePermits(
     tx,
     [...last.values()].map((permit) =>
-      ask === null ? permit : { ...permit, overrunFrom: ask.held(nowMs, permit.overrunMicroUsd) },
+      ask === null ? permit : { ...permit, overrunFrom: ask.held(permit.overrunMicroUsd) },
     ),
   );
   await appendRecords(
@@ -279,11 +280,11 @@ async function carryOut(
       deltaMicroUsd: chargeMicroUsd - backMicroUsd,
     })),
   );
-  const more = (ask?.held(nowMs, charged?.chargeMicroUsd ?? 0) ?? []).map((units) => ({
+  const more = (ask?.held(charged?.chargeMicroUsd ?? 0) ?? []).map((units) => ({
     ...{ from: [sourceOf(units)], approvalId: null, spent: units.units, held: 0, atMs: nowMs },
   }));
   await followWalletMoney(tx, deps, [...walletMoney, ...more]);
-  if (ask !== null && !(await ask.take(tx, nowMs))) throw new NoRoomForOverrun();
+  if (ask !== null && !(await ask.take(tx))) throw new NoRoomForOverrun();
   await freeUnits(tx, [...released, ...overruns], nowMs);
 }
 
@@ -293,32 +294,23 @@ interface MoneyToReturn {
   readonly microUsd: number;
 }
 
-/** What was taken beyond a hold goes back first, into the windows that it came from. */
+/** What was taken beyond a hold goes back into the windows that it came from. */
 function splitReturns(moves: readonly Move[]): {
   readonly returns: readonly MoneyToReturn[];
   readonly overruns: readonly HeldUnits[];
-  readonly permits: readonly StoredPermit[];
   readonly walletMoney: readonly WalletMoney[];
 } {
   const returns: MoneyToReturn[] = [];
   const overruns: HeldUnits[] = [];
   const walletMoney: WalletMoney[] = [];
-  const left = new Map<AttestationId, number>();
-  const permits: StoredPermit[] = [];
   for (const { found, before, permit, backMicroUsd } of moves) {
-    const id = permit.attestationId;
-    const overrun = left.get(id) ?? before.overrunMicroUsd;
-    const ofOverrun = Math.min(overrun, backMicroUsd);
-    left.set(id, overrun - ofOverrun);
+    const ofOverrun = Math.max(0, before.overrunMicroUsd - permit.overrunMicroUsd);
     if (ofOverrun > 0) overruns.push(...before.overrunFrom.map((held) => ({ ...held, units: ofOverrun })));
     const microUsd = backMicroUsd - ofOverrun;
     if (microUsd > 0) returns.push({ record: found.record, from: found.moneyFrom ?? [], microUsd });
     walletMoney.push(...noLongerCounted({ found, before, permit, microUsd, ofOverrun }));
-    permits.push(
-      ofOverrun === 0 ? permit : { ...permit, overrunMicroUsd: (overrun - ofOverrun) as MicroUsd },
-    );
   }
-  return { returns, overruns, permits, walletMoney };
+  return { returns, overruns, walletMoney };
 }
 
 /** Of the PERMIT's own take, whose hold may have ended, and of what was taken beyond it. */

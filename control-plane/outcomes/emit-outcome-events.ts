@@ -1,6 +1,6 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { renderPermitOutcome, renderReportedOutcome } from '../../shared/wire/outcome.ts';
+import { renderPermitOutcome, renderReportedOutcome } from '../../shared/wire/api/outcome.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { emitEvents } from '../webhooks/emit-events.ts';

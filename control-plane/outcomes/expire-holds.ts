@@ -1,9 +1,10 @@
 import type { AttestationId } from '../../shared/model/ids.ts';
-import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
+import type { Repetition } from '../../shared/runtime/repeat.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { sweepLockMsMax } from '../quota/limits.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
+import { repeatWhenDue } from '../storage/due-work.ts';
 import { isOutage } from '../storage/outage.ts';
 import { type ChangeResult, changePermits } from './change-permits.ts';
 import { emitExpired } from './emit-outcome-events.ts';
@@ -92,7 +93,8 @@ async function expireOneByOne(deps: SweepDeps): Promise<number> {
 /** Ends holds on every replica. While the database is away it pauses. Never throws. */
 export function startHoldSweep(deps: SweepDeps): Repetition {
   let isFailing = false;
-  return repeat(async (state) => {
+  const usualMs = outcomesLimits.sweepIntervalMs;
+  const round = async (state: { readonly isStopped: boolean }) => {
     try {
       let ended: number;
       do ended = await expireHolds(deps);
@@ -103,6 +105,7 @@ export function startHoldSweep(deps: SweepDeps): Repetition {
       if (!isFailing) deps.logger.warn({ err: error }, 'holds could not be ended: their money stays held');
       isFailing = true;
     }
-    return outcomesLimits.sweepIntervalMs;
-  });
+    return usualMs;
+  };
+  return repeatWhenDue(deps.sql, 'holds', { usualMs, round });
 }

@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { HoldStatus } from '../../shared/model/hold.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import { findAttestation } from '../attestations/list-attestations.ts';
 import type { Database } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';

@@ -8,6 +8,7 @@ import type { NewRecord } from '../attestations/append-records.ts';
 import type { AppendedRecord } from '../attestations/deps.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
 import { outcomesLimits } from './limits.ts';
 import type { PermitState } from './permit-change.ts';
 
@@ -220,3 +221,6 @@ export async function trimPermits(sql: Database, nowMs: UnixMillis): Promise<voi
       SELECT attestation_id FROM permit_outcomes WHERE attestation_id < ${before}
       ORDER BY attestation_id LIMIT ${outcomesLimits.rowsPerTrimMax} FOR UPDATE SKIP LOCKED))`;
 }
+
+export const dueHolds = (sql: Database) =>
+  sql`SELECT FROM permit_outcomes WHERE due_at_ms <= ${databaseNowMs(sql)}`;

@@ -57,7 +57,7 @@ export type ChangeVerdict =
       readonly backMicroUsd: number;
       readonly chargeMicroUsd: number;
     }
-  /** The first outcome, again. */
+  /** The first outcome, again, or an end of the hold that it lasts to anyway. */
   | { readonly kind: 'repeated' }
   | { readonly kind: 'refused'; readonly code: ErrorCode; readonly message: string };
 
@@ -156,11 +156,7 @@ function extend(
       'invalid_request',
       `A hold lasts 30 days in all: until ${renderTime((decidedAtMs + outcomesLimits.holdMsMax) as UnixMillis)}.`,
     );
-  if (expiresAtMs < hold.expiresAtMs)
-    return refused(
-      'invalid_request',
-      `The hold lasts until ${renderTime(hold.expiresAtMs)} already: it can only be extended.`,
-    );
+  if (expiresAtMs <= hold.expiresAtMs) return { kind: 'repeated' };
   const amount = hold.amountMicroUsd;
   return changed({ ...state, hold: { ...hold, expiresAtMs } }, 'extended', { before: amount, after: amount });
 }
@@ -169,7 +165,8 @@ function refund(state: PermitState, asked: MicroUsd | null): ChangeVerdict {
   const { hold, countsMicroUsd } = state;
   if (hold?.status === 'open')
     return conflict('Its hold is open: report an outcome, "failed" to release all of it.');
-  if (countsMicroUsd === null || countsMicroUsd === 0) return conflict('Nothing of this PERMIT counts.');
+  if (countsMicroUsd === null || countsMicroUsd === 0)
+    return refused('amount_exceeds_hold', 'Nothing of this PERMIT counts: there is nothing to refund.');
   const amount = asked ?? countsMicroUsd;
   if (amount === 0) return refused('invalid_request', 'amount must be more than 0.');
   if (amount > countsMicroUsd)
@@ -182,6 +179,8 @@ function refund(state: PermitState, asked: MicroUsd | null): ChangeVerdict {
     ...state,
     countsMicroUsd: after,
     refundedMicroUsd: (state.refundedMicroUsd + amount) as MicroUsd,
+    // What was taken beyond the hold goes back first.
+    overrunMicroUsd: Math.max(0, state.overrunMicroUsd - amount) as MicroUsd,
   };
   return changed(refunded, 'refunded', { before: countsMicroUsd, after });
 }

@@ -4,12 +4,14 @@ import type { AttestationId, OutcomeId, SidecarId } from '../../shared/model/ids
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { GivenOutcome, ReportedStatus } from '../../shared/wire/outcome.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { GivenOutcome, ReportedStatus } from '../../shared/wire/api/outcome.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { TakeOutcomes } from '../attestations/ingest-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { CopyRows, copyIn, copyStatement } from '../storage/copy-rows.ts';
+import { databaseNowMs } from '../storage/database-clock.ts';
+import { noteDue } from '../storage/due-work.ts';
 import { readPage } from '../storage/read-page.ts';
 import { outcomesLimits } from './limits.ts';
 
@@ -78,6 +80,7 @@ const rowBytes = 260;
 /** Stores what a batch of a sidecar has brought, to be applied in this order. */
 async function insertReported(tx: Transaction, reported: readonly ReportedOutcome[]): Promise<void> {
   if (reported.length === 0) return;
+  noteDue(tx, 'outcomes');
   const rows = new CopyRows(reported.length * rowBytes);
   for (const { outcomeId, owner, sidecarId, attestationId, given, reportedAtMs, receivedAtMs } of reported) {
     rows.row(copiedColumns.length);
@@ -199,3 +202,6 @@ export const listReported = (
     idOf: ({ outcomeId }) => outcomeId,
   });
 };
+
+export const dueReported = (sql: Database) =>
+  sql`SELECT FROM reported_outcomes WHERE due_at_ms <= ${databaseNowMs(sql)}`;

@@ -14,12 +14,13 @@ import {
   ReportedOutcomeAnswer,
   renderPermitOutcome,
   renderReportedOutcome,
-} from '../../shared/wire/outcome.ts';
-import { PageAnswer, placePage, renderPage } from '../../shared/wire/paging.ts';
+} from '../../shared/wire/api/outcome.ts';
+import { PageAnswer, placePage, renderPage } from '../../shared/wire/api/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import { creator } from '../creation/idempotency.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { quotaLimits } from '../quota/limits.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
@@ -29,9 +30,46 @@ import { listHolds, readPermit } from './list-holds.ts';
 import type { PermitChange } from './permit-change.ts';
 import { listReported } from './reported-store.ts';
 
-const check = { scope: 'enforcement:check' } as const;
-const refunding = { ...check, creates: true } as const;
-const read = { scope: 'attestations:read' } as const;
+const api = operationsOf('Money', {
+  reportOutcome: {
+    scope: 'enforcement:check',
+    summary: 'Report the outcome of what a PERMIT allowed',
+    description:
+      'Of a held PERMIT it settles `amount` (`served`), or all goes back (`failed`). Of another PERMIT it is recorded, and no money moves. ' +
+      'The first outcome stands: the same again is answered as before, a different one is 409. Sidecars take outcomes too.',
+    errors: ['attestation_not_found', 'outcome_conflict', 'amount_exceeds_hold', 'spend_limit_exceeded'],
+    examples: {
+      served: { value: { outcome: 'served', amount: 3.2, detail: '640 tokens' } },
+      failed: { value: { outcome: 'failed', detail: 'the supplier timed out' } },
+    },
+  },
+  getOutcome: {
+    scope: 'attestations:read',
+    summary: 'Get what a PERMIT counts now, and why',
+    errors: ['attestation_not_found'],
+  },
+  extendHold: {
+    scope: 'enforcement:check',
+    summary: 'Extend a hold',
+    description: 'It ends `expires_in_s` from now, at most 30 days behind the decision.',
+    errors: ['attestation_not_found', 'hold_not_found', 'outcome_conflict'],
+    examples: { hour: { value: { expires_in_s: 3600 } } },
+  },
+  refundPermit: {
+    scope: 'enforcement:check',
+    creates: true,
+    summary: 'Refund what a PERMIT counts, or a part of it',
+    description:
+      'Of a PERMIT that was settled, or not held. The money goes back into the windows that it was taken from, where these have not ended.',
+    errors: ['attestation_not_found', 'outcome_conflict', 'amount_exceeds_hold'],
+    examples: { part: { value: { amount: 1.5, reason: 'two chairs came back' } } },
+  },
+  listHolds: { scope: 'attestations:read', summary: 'List holds at your gates, newest first' },
+  listOutcomes: {
+    scope: 'attestations:read',
+    summary: 'List outcomes that sidecars have taken and that were refused, or wait for their PERMITs',
+  },
+});
 const permitIdOf = (text: string) => pathId('att', text, 'attestation_not_found');
 const changing = { params: IdParams, response: { 200: PermitOutcomeAnswer } };
 
@@ -65,19 +103,26 @@ export function outcomeRoutes(
   return async (app) => {
     app.post(
       '/attestations/:id/outcome',
-      { config: check, schema: { ...changing, body: OutcomeReport } },
+      {
+        config: api.reportOutcome,
+        schema: { ...changing, body: OutcomeReport },
+        // As decisions: the sidecar does not look at it, and this program takes what it takes.
+        onRequest: async ({ headers }) => {
+          headers['content-type'] = 'application/json';
+        },
+      },
       async (request) =>
         change(callerOf(request), request.params.id, { kind: 'outcome', ...parseOutcome(request.body) }),
     );
 
-    app.get('/attestations/:id/outcome', { config: read, schema: changing }, async (request) => {
+    app.get('/attestations/:id/outcome', { config: api.getOutcome, schema: changing }, async (request) => {
       const permit = await readPermit(deps.sql, callerOf(request), permitIdOf(request.params.id));
       return renderPermitOutcome(permit);
     });
 
     app.post(
       '/attestations/:id/hold/extend',
-      { config: check, schema: { ...changing, body: HoldExtension } },
+      { config: api.extendHold, schema: { ...changing, body: HoldExtension } },
       async (request) =>
         change(callerOf(request), request.params.id, {
           kind: 'extend',
@@ -88,7 +133,7 @@ export function outcomeRoutes(
     app.post(
       '/attestations/:id/refund',
       {
-        config: refunding,
+        config: api.refundPermit,
         schema: { params: IdParams, body: RefundRequest, response: { 201: PermitOutcomeAnswer } },
       },
       async (request, reply) => {
@@ -121,7 +166,7 @@ const listRoutes =
     app.get(
       '/holds',
       {
-        config: read,
+        config: api.listHolds,
         schema: { querystring: HoldListQuery, response: { 200: PageAnswer(PermitOutcomeAnswer) } },
       },
       async (request) => {
@@ -139,7 +184,7 @@ const listRoutes =
     app.get(
       '/outcomes',
       {
-        config: read,
+        config: api.listOutcomes,
         schema: { querystring: OutcomeListQuery, response: { 200: PageAnswer(ReportedOutcomeAnswer) } },
       },
       async (request) => {

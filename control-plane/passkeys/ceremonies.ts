@@ -9,7 +9,7 @@ import type {
   RegistrationResponseJSON,
 } from '@simplewebauthn/server';
 import type { UserId } from '../../shared/model/ids.ts';
-import type { PasskeyJwk } from '../../shared/wire/answer-proof.ts';
+import type { PasskeyJwk } from '../../shared/wire/evidence/answer-proof.ts';
 import type { RelyingParty } from '../people/relying-party.ts';
 import { passkeysLimits } from './limits.ts';
 

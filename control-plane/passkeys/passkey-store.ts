@@ -1,7 +1,7 @@
 import type { AccountId, PasskeyId, UserId } from '../../shared/model/ids.ts';
 import type { Passkey } from '../../shared/model/passkey.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
 import type { PublicCredential } from './ceremonies.ts';

@@ -1,7 +1,7 @@
 import { answerChallenge, findProofFault, type SignedAnswer } from '../../shared/attestation/answer-proof.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { UserId } from '../../shared/model/ids.ts';
-import type { AnswerProof } from '../../shared/wire/answer-proof.ts';
+import type { AnswerProof } from '../../shared/wire/evidence/answer-proof.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { relyingPartyOf } from '../people/relying-party.ts';

@@ -5,9 +5,10 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import type { GateConstraints } from '../../shared/wire/constraints.ts';
+import type { GateConstraints } from '../../shared/wire/api/constraints.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { adoptOwnerEnd, adoptPassportEnd } from './unnamed-end-store.ts';
+import { leavePlace } from './leave-place.ts';
+import { adoptPassportEnd } from './unnamed-end-store.ts';
 
 /** The passport of a subject of another issuer (contract §4). */
 export interface SubjectPassport {
@@ -90,18 +91,19 @@ const sorted = (value: unknown): unknown => {
   );
 };
 
+/** Those of these passports that are here. */
+export async function knownPassports(tx: Transaction, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await tx<{ id: string }[]>`
+    SELECT passport_id AS id FROM passports WHERE passport_id = ANY(${[...ids]}::text[])`;
+  return new Set(rows.map(({ id }) => id));
+}
+
 /** Inserts the passport, or brings its terms up to its last token. Its standing and its name stay. */
 export async function putSubjectPassport(
   tx: Transaction,
   passport: SubjectPassport,
   made: Insertion,
 ): Promise<void> {
-  await putRow(tx, passport, made);
-  const owner = passport.terms?.owner ?? null;
-  if (owner !== null) await adoptOwnerEnd(tx, passport, owner);
-}
-
-async function putRow(tx: Transaction, passport: SubjectPassport, made: Insertion): Promise<void> {
   const { passportId, terms } = passport;
   if (terms !== null) {
     const updated = await tx`
@@ -117,7 +119,7 @@ async function putRow(tx: Transaction, passport: SubjectPassport, made: Insertio
   for (const suffix of ['', part, `${part} ${unguessable}`]) {
     const name = passport.subject.slice(0, limits.foreignSubjectCharsMax - suffix.length);
     if (await insertSubject(tx, passport, made, `${name}${suffix}`))
-      return adoptPassportEnd(tx, passportId, made.nowMs);
+      return adoptPassportEnd(tx, { ...passport, nowMs: made.nowMs });
     const [known] = await tx`SELECT FROM passports WHERE passport_id = ${passportId}`;
     if (known !== undefined) return;
   }
@@ -140,9 +142,12 @@ async function insertSubject(
   if (inserted.count !== 1) return false;
   const wallet = wallets.get(issuerId);
   // Sidecars ask for the wallets of each passport of such an issuer: none has to be told.
-  if (wallet !== undefined)
+  if (wallet !== undefined) {
     await tx`
       INSERT INTO passport_wallets (passport_id, wallet_id, is_in_token, changed_at_ms)
       VALUES (${passportId}, ${wallet.walletId}, true, ${wallet.sinceMs})`;
+    // Until a sidecar hears that its issuer has wallets, the passport is in none.
+    await leavePlace(tx, passportId, { parentId: null, nowMs: wallet.sinceMs });
+  }
   return true;
 }

@@ -12,15 +12,17 @@ import type { Issuer } from '../../shared/model/issuer.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { reachesTier } from '../../shared/model/trust-tier.ts';
-import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
+import type { WantedPassport } from '../../shared/wire/api/passport-issue.ts';
 import type { Transaction } from '../base/database.ts';
 import { ensureDefaultIssuer } from '../issuers/default-issuer.ts';
 import { refuseUnknownWallet } from '../issuers/hold-wallet.ts';
 import { findIssuer } from '../issuers/issuer-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { insertPassport } from './passport-store.ts';
+import type { WriteChange } from '../sync/change-transaction.ts';
+import { insertPassport, lockPassport } from './passport-store.ts';
 import { signPassport } from './sign-passport.ts';
-import { adoptOwnerEnd } from './unnamed-end-store.ts';
+import { lockOwners } from './suspension-store.ts';
+import { standWithOwners } from './unnamed-end-store.ts';
 
 /** A new passport, while its secrets are known. */
 export interface IssuedPassport {
@@ -32,16 +34,17 @@ export interface IssuedPassport {
 }
 
 /**
- * Issues a passport (contract §3) in the caller's transaction. Not published to sidecars: a passport with a
- * valid signature is active unless the feed says otherwise. Throws `issuer_not_found`, `agent_id_conflict`,
- * and `invalid_request` for values beyond the issuer's tier or the token's size.
+ * Issues a passport (contract §3) in the caller's transaction. Published to sidecars only if its owner is
+ * suspended: one with a valid signature is active unless the feed says otherwise. Throws `issuer_not_found`,
+ * `agent_id_conflict`, and `invalid_request` for values beyond the issuer's tier or the token's size.
  */
 export async function issuePassport(
   tx: Transaction,
+  change: WriteChange,
   deps: SigningDeps,
-  owner: Owner,
-  wanted: WantedPassport,
+  { owner, wanted }: { readonly owner: Owner; readonly wanted: WantedPassport },
 ): Promise<IssuedPassport> {
+  await lockOwners(tx, [{ ...owner, owner: wanted.owner }], 'shared');
   const issuer = await issuerFor(tx, deps, owner, wanted);
   const walletId = wanted.walletId === 'default' ? issuer.walletId : wanted.walletId;
   await refuseUnknownWallet(tx, owner, walletId);
@@ -59,8 +62,10 @@ export async function issuePassport(
   if (!(await insertPassport(tx, passport, { hash: sha256Hex(jwt), signingKeyId: key.kid }))) {
     throw new ApiError('agent_id_conflict', { param: 'agent_id' });
   }
-  if (passport.owner !== null) await adoptOwnerEnd(tx, owner, passport.owner);
-  return { passport, jwt, privateKey: agentKey?.privateKey ?? null };
+  const { passportId, issuedAtMs: nowMs } = passport;
+  const suspended = await standWithOwners(tx, change, [passport], nowMs);
+  const stored = suspended.length === 0 ? passport : await lockPassport(tx, owner, { passportId, nowMs });
+  return { passport: stored ?? passport, jwt, privateKey: agentKey?.privateKey ?? null };
 }
 
 function makeAgentKey({ random, ed25519 }: SigningDeps): {
@@ -132,6 +137,7 @@ function composePassport(
     owner: wanted.owner,
     isFederated: false,
     status: 'active',
+    suspendedBy: [],
     issuedAtMs: wanted.issuedAtMs,
     expiresAtMs: wanted.expiresAtMs,
     revokedAtMs: null,

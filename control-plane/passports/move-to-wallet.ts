@@ -1,8 +1,8 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import type { Passport } from '../../shared/model/passport.ts';
-import { renderPassport } from '../../shared/wire/passport.ts';
-import type { AskedWallet } from '../../shared/wire/passport-issue.ts';
+import { renderPassport } from '../../shared/wire/api/passport.ts';
+import type { AskedWallet } from '../../shared/wire/api/passport-issue.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import { refuseUnknownWallet } from '../issuers/hold-wallet.ts';
@@ -30,7 +30,7 @@ export async function movePassportToWallet(
       });
     if (passport.walletId === walletId) return { result: passport, audited: null };
     const moved: Passport = { ...passport, walletId: walletId === 'unknown' ? null : walletId };
-    await setPassportWallet(tx, passportId, { walletId: moved.walletId, nowMs });
+    await setPassportWallet(tx, passportId, { fromId: passport.walletId, walletId: moved.walletId, nowMs });
     await publishStanding(tx, change, moved, passport.status);
     return {
       result: moved,

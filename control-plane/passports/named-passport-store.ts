@@ -30,7 +30,6 @@ interface NamedRow {
   readonly issuerStatus: IssuerStatus;
   readonly isKeyCompromised: boolean;
   readonly owner: string | null;
-  readonly isOwnerSuspended: boolean;
   readonly tokenHash: string;
   readonly keyId: string;
   readonly publicKey: string;
@@ -44,14 +43,13 @@ const columns = (sql: Database | Transaction) => sql`
   p.agent_id AS "agentId", p.permissions, p.constraints, p.trust_tier AS "trustTier", p.status,
   i.status AS "issuerStatus", k.compromised AS "isKeyCompromised", p.token_hash AS "tokenHash",
   p.signing_key_id AS "keyId", p.public_key AS "publicKey", p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs",
-  p.owner, o.status IS NOT DISTINCT FROM 'suspended' AS "isOwnerSuspended",
+  p.owner,
   EXISTS (SELECT FROM passport_wallets w WHERE w.passport_id = p.passport_id AND w.wallet_id IS NOT NULL) AS "hasWallet"`;
 
 /** What a passport of an issuer of others may do is in its token alone: without it, it is unknown. */
 const joins = (sql: Database | Transaction) => sql`
   JOIN issuers i ON i.issuer_id = p.issuer_id AND p.token_hash <> ${federatedTokenHash}
-  JOIN signing_keys k ON k.kid = p.signing_key_id
-  LEFT JOIN owner_standings o ON o.account_id = p.account_id AND o.mode = p.mode AND o.owner = p.owner`;
+  JOIN signing_keys k ON k.kid = p.signing_key_id`;
 
 /**
  * The owner's passports with these names: a passport_id, or else the agent_id of the one that is in use, or
@@ -109,8 +107,7 @@ export async function listPassportsWith(
   return rows.map(toNamed);
 }
 
-function toNamed({ isOwnerSuspended, ...row }: NamedRow): NamedPassport {
-  const status = row.status === 'active' && isOwnerSuspended ? 'suspended' : row.status;
+function toNamed({ status, ...row }: NamedRow): NamedPassport {
   const passport: VerifiedPassport = compileKnownPassport({
     ...row,
     constraints: readStoredConstraints(row.constraints, 'passport'),

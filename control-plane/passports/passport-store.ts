@@ -8,20 +8,20 @@ import { type Passport, type PassportStatus, passportStatusAt } from '../../shar
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { noConstraints, renderConstraints } from '../../shared/wire/constraints.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import { noConstraints, renderConstraints } from '../../shared/wire/api/constraints.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { hasPart } from '../storage/has-part.ts';
 import { readItems, readPage } from '../storage/read-page.ts';
 import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints, tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { together } from '../storage/together.ts';
+import { leavePlace } from './leave-place.ts';
 
 /** A passport with the standing of its issuer and of its signing key. */
 export interface StoredPassport extends Passport {
   readonly issuerStatus: IssuerStatus;
   readonly isKeyCompromised: boolean;
-  readonly isOwnerSuspended: boolean;
 }
 
 type PassportRow = Omit<StoredPassport, 'constraints' | 'revokedBy'> & {
@@ -32,15 +32,13 @@ type PassportRow = Omit<StoredPassport, 'constraints' | 'revokedBy'> & {
 const columns = (sql: Database | Transaction) => sql`
   p.passport_id AS "passportId", p.account_id AS "accountId", p.mode, p.issuer_id AS "issuerId",
   i.domain AS "issuerDomain", i.status AS "issuerStatus", k.compromised AND p.token_hash <> ${federatedTokenHash} AS "isKeyCompromised",
-  p.owner, p.token_hash = ${federatedTokenHash} AS "isFederated", o.status IS NOT DISTINCT FROM 'suspended' AS "isOwnerSuspended", p.agent_id AS "agentId", p.agent_name AS "agentName",
+  p.owner, p.token_hash = ${federatedTokenHash} AS "isFederated", p.agent_id AS "agentId", p.agent_name AS "agentName",
   p.subject, p.permissions, p.constraints, p.trust_tier AS "trustTier", p.public_key AS "publicKey", p.status,
   p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs", p.revoked_at_ms AS "revokedAtMs",
   p.revocation_reason AS "revocationReason", p.revoked_by AS "revokedBy", p.metadata,
+  (SELECT coalesce(jsonb_agg(jsonb_build_object('cause', s.cause, 'sinceMs', s.since_ms, 'event', s.event, 'owner', nullif(s.owner, ''))
+    ORDER BY s.since_ms, s.cause, s.owner), '[]') FROM suspensions s WHERE s.passport_id = p.passport_id) AS "suspendedBy",
   (SELECT w.wallet_id FROM passport_wallets w WHERE w.passport_id = p.passport_id) AS "walletId"`;
-
-/** The standing of its owner, beside `passports p`. */
-const ofOwner = (sql: Database | Transaction) => sql`
-  LEFT JOIN owner_standings o ON o.account_id = p.account_id AND o.mode = p.mode AND o.owner = p.owner`;
 
 const use = (sql: Database | Transaction) => sql`
   coalesce(u.use_count, 0) AS "useCount", u.last_used_at_ms AS "lastUsedAtMs"`;
@@ -112,12 +110,21 @@ export async function isWalletInToken(tx: Transaction, passportId: PassportId): 
 export async function setPassportWallet(
   tx: Transaction,
   passportId: PassportId,
-  { walletId, nowMs }: { readonly walletId: WalletId | null; readonly nowMs: UnixMillis },
+  {
+    fromId,
+    walletId,
+    nowMs,
+  }: {
+    readonly fromId: WalletId | null;
+    readonly walletId: WalletId | null;
+    readonly nowMs: UnixMillis;
+  },
 ): Promise<void> {
   await tx`
     INSERT INTO passport_wallets AS w (passport_id, wallet_id, is_in_token, changed_at_ms)
     VALUES (${passportId}, ${walletId}, false, ${nowMs})
-    ON CONFLICT (passport_id) DO UPDATE SET previous_wallet_id = w.wallet_id, wallet_id = excluded.wallet_id, changed_at_ms = excluded.changed_at_ms`;
+    ON CONFLICT (passport_id) DO UPDATE SET wallet_id = excluded.wallet_id, changed_at_ms = excluded.changed_at_ms`;
+  await leavePlace(tx, passportId, { parentId: fromId, nowMs });
 }
 
 export async function findPassport(
@@ -128,7 +135,7 @@ export async function findPassport(
   const [row] = await sql<PassportRow[]>`
     SELECT ${columns(sql)}, ${use(sql)} FROM passports p
     JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
-    LEFT JOIN passport_use u USING (passport_id) ${ofOwner(sql)}
+    LEFT JOIN passport_use u USING (passport_id)
     WHERE p.passport_id = ${passportId} AND p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}`;
   return row === undefined ? null : toPassport(row, nowMs);
 }
@@ -164,7 +171,7 @@ async function lockRow(tx: Transaction, owner: Owner, passportId: PassportId): P
   const [row] = await tx<PassportRow[]>`
     SELECT ${columns(tx)}, ${use(tx)} FROM passports p
     JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
-    LEFT JOIN passport_use u USING (passport_id) ${ofOwner(tx)}
+    LEFT JOIN passport_use u USING (passport_id)
     WHERE p.passport_id = ${passportId} AND p.account_id = ${owner.accountId} AND p.mode = ${owner.mode}
     FOR UPDATE OF p`;
   return row ?? null;
@@ -206,7 +213,7 @@ export async function listPassports<Item>(
     rows: (limit) => sql<PassportRow[]>`
       SELECT ${columns(sql)}, ${use(sql)} FROM passports p
       JOIN issuers i USING (issuer_id) JOIN signing_keys k ON k.kid = p.signing_key_id
-      LEFT JOIN passport_use u USING (passport_id) ${ofOwner(sql)}
+      LEFT JOIN passport_use u USING (passport_id)
       WHERE ${where} ${page.behind === null ? sql`` : sql`AND p.passport_id < ${page.behind}`}
       ORDER BY p.passport_id DESC LIMIT ${limit} OFFSET ${page.offset}`,
     idOf,
@@ -255,17 +262,6 @@ export async function hasLiveAgent(
     SELECT FROM passports WHERE account_id = ${accountId} AND mode = ${mode} AND agent_id = ${agentId}
       AND status IN ('active', 'suspended') AND passport_id <> ${passportId}`;
   return rows.length > 0;
-}
-
-export async function setPassportStatus(
-  tx: Transaction,
-  passportId: PassportId,
-  status: 'active' | 'suspended',
-): Promise<void> {
-  // A revocation of another issuer's passport can be lifted (contract §4).
-  await tx`
-    UPDATE passports SET status = ${status}, revoked_at_ms = NULL, revocation_reason = NULL, revoked_by = NULL
-    WHERE passport_id = ${passportId}`;
 }
 
 export async function setPassportRevoked(

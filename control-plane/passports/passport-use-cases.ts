@@ -3,8 +3,8 @@ import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderTime } from '../../shared/model/time.ts';
-import { renderOptionalActor } from '../../shared/wire/audit.ts';
-import { partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { canonicalName } from '../../shared/wire/api/email.ts';
+import { partsAsked, placePage, renderPage } from '../../shared/wire/api/paging.ts';
 import {
   type PassportListQuery,
   type RevocationAnswer,
@@ -12,8 +12,9 @@ import {
   renderPassport,
   renderPassportListItem,
   renderVerification,
-} from '../../shared/wire/passport.ts';
-import type { WantedPassport } from '../../shared/wire/passport-issue.ts';
+} from '../../shared/wire/api/passport.ts';
+import type { WantedPassport } from '../../shared/wire/api/passport-issue.ts';
+import { renderOptionalActor } from '../../shared/wire/evidence/audit.ts';
 import type { Creation } from '../creation/idempotency.ts';
 import type { Caller } from '../http/caller.ts';
 import { pathId } from '../http/path-id.ts';
@@ -36,8 +37,8 @@ export const issuePassportUseCase = {
     wanted: WantedPassport,
     operation: 'issuePassport' | 'issuePassportUnattended' = 'issuePassport',
   ): Creation<IssuedPassport> => ({
-    create: (tx) => issuePassport(tx, deps, caller, wanted),
-    readsFirst: true,
+    create: (tx, change) => issuePassport(tx, change, deps, { owner: caller, wanted }),
+    readsFirst: wanted.owner === null,
     render: (issued) => renderIssuedPassport(issued.passport, issued),
     audit: ({ passport }) => ({
       operation,
@@ -138,7 +139,7 @@ function parseFilter(query: Static<typeof PassportListQuery>) {
     agentIdPart: query.agent_id ?? null,
     agentNamePart: query.agent_name ?? null,
     issuerId: query.issuer_id ?? null,
-    owner: query.owner ?? null,
+    owner: canonicalName(query.owner ?? null),
     status: query.status ?? null,
     trustTier: query.trust_tier ?? null,
   };

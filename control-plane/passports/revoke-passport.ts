@@ -5,7 +5,7 @@ import type { PassportId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
-import { renderPassport } from '../../shared/wire/passport.ts';
+import { renderPassport } from '../../shared/wire/api/passport.ts';
 import { administer, type Changed } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';

@@ -4,7 +4,7 @@ import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Passport } from '../../shared/model/passport.ts';
 import { toSeconds } from '../../shared/model/time.ts';
-import { parsePassportClaims, renderPassportClaims } from '../../shared/wire/passport-claims.ts';
+import { parsePassportClaims, renderPassportClaims } from '../../shared/wire/api/passport-claims.ts';
 import type { SigningKey } from '../signing/signing-keys.ts';
 
 /**

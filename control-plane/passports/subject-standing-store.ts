@@ -1,6 +1,6 @@
 import type { IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
-import type { PassportStatus } from '../../shared/model/passport.ts';
+import type { PassportStatus, Suspension } from '../../shared/model/passport.ts';
 import type { Database } from '../base/database.ts';
 
 /** A subject of another issuer, by its passport, which need not be known yet. */
@@ -11,23 +11,32 @@ export interface ForeignSubject {
   readonly owner: string | null;
 }
 
-/**
- * Whether the subject is not switched off: its issuer is active, its passport, if there is one, is neither
- * suspended nor ended, and none of its owners is suspended.
- */
-export async function isSubjectActive(
+export interface SubjectStanding {
+  readonly issuerStatus: IssuerStatus;
+  /** Of its passport, if there is one, and of its owner. */
+  readonly status: PassportStatus;
+  readonly suspendedBy: readonly Suspension[];
+}
+
+/** What stands against a subject, by its passport and its token's owner. Null: no such issuer. */
+export async function standingOfSubject(
   sql: Database,
   { issuerId, passportId, owner }: ForeignSubject,
-): Promise<boolean> {
-  const [row] = await sql<
-    { issuerStatus: IssuerStatus; status: PassportStatus | null; isOwnerSuspended: boolean }[]
-  >`
-    SELECT i.status AS "issuerStatus", p.status, EXISTS (
-      SELECT FROM owner_standings o WHERE o.account_id = i.account_id AND o.mode = i.mode
-        AND o.owner IN (p.owner, ${owner}::text) AND o.status = 'suspended') AS "isOwnerSuspended"
-    FROM issuers i LEFT JOIN passports p ON p.passport_id = ${passportId} AND p.issuer_id = i.issuer_id
+): Promise<SubjectStanding | null> {
+  const [row] = await sql<SubjectStanding[]>`
+    SELECT i.status AS "issuerStatus", coalesce(nullif(p.status, 'active'), CASE WHEN causes IS NULL THEN 'active' ELSE 'suspended' END) AS status,
+      coalesce(causes, '[]') AS "suspendedBy"
+    FROM issuers i LEFT JOIN passports p ON p.passport_id = ${passportId} AND p.issuer_id = i.issuer_id CROSS JOIN LATERAL (
+      SELECT jsonb_agg(DISTINCT jsonb_build_object('cause', cause, 'sinceMs', since_ms, 'event', event, 'owner', nullif(owner, ''))) AS causes
+      FROM suspensions s WHERE s.passport_id = p.passport_id OR (s.passport_id = ''
+        AND s.account_id = i.account_id AND s.mode = i.mode AND s.owner = ${owner})
+    ) AS standing
     WHERE i.issuer_id = ${issuerId}`;
-  if (row === undefined) return false;
-  const { issuerStatus, status, isOwnerSuspended } = row;
-  return issuerStatus === 'active' && (status ?? 'active') === 'active' && !isOwnerSuspended;
+  return row ?? null;
+}
+
+/** Whether the subject is not switched off: neither its issuer, nor its passport, nor its owner. */
+export async function isSubjectActive(sql: Database, subject: ForeignSubject): Promise<boolean> {
+  const standing = await standingOfSubject(sql, subject);
+  return standing?.issuerStatus === 'active' && standing.status === 'active';
 }

@@ -1,4 +1,4 @@
-import { globalFeed } from '../../shared/wire/sync.ts';
+import { globalFeed } from '../../shared/wire/sync/sync.ts';
 import { appendAuditEntry } from '../audit/append-entry.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';

@@ -4,15 +4,22 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { AccountId, RequestId, UserId } from '../../shared/model/ids.ts';
 import type { User } from '../../shared/model/user.ts';
-import { parseEmail } from '../../shared/wire/email.ts';
-import { type InvitationAcceptance, renderUser } from '../../shared/wire/user.ts';
+import { parseEmail } from '../../shared/wire/api/email.ts';
+import { type InvitationAcceptance, renderUser } from '../../shared/wire/api/user.ts';
 import { lockAccount } from '../accounts/account-store.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import { beginSession, type NewSession } from './begin-session.ts';
 import type { PeopleDeps } from './deps.ts';
 import { findInvitation, takeInvitation } from './invitation-store.ts';
-import { countUsers, insertUser, lockUser, setPassword, updateUserState } from './user-store.ts';
+import {
+  countUsers,
+  insertUser,
+  isVouchedFor,
+  lockUser,
+  setPassword,
+  updateUserState,
+} from './user-store.ts';
 
 type Body = Static<typeof InvitationAcceptance>;
 
@@ -74,14 +81,30 @@ interface Acceptance {
 
 async function lockInvited(
   tx: Transaction,
-  { clock }: Pick<PeopleDeps, 'clock'>,
+  deps: Pick<PeopleDeps, 'clock'>,
   { accountId, userId, body }: Acceptance,
 ): Promise<Accepted> {
+  await lockAccount(tx, accountId);
   const before = await lockUser(tx, accountId, userId);
   if (before === null || before.isDisabled) throw new ApiError('invitation_not_found');
-  const user = { ...before, name: body.name, acceptedAtMs: clock.now() };
+  return { before, user: await becomePerson(tx, deps, { ...before, name: body.name }) };
+}
+
+/**
+ * Makes an invited user a person of the account; both rows are locked, so that of two who come at once one
+ * comes first. Whom a key invited into an account that has people waits for one of them to confirm it, or a
+ * key alone could be as many people as a gate asks for. So does whom such a person has invited.
+ */
+export async function becomePerson<Invited extends User>(
+  tx: Transaction,
+  { clock }: Pick<PeopleDeps, 'clock'>,
+  invited: Invited,
+): Promise<Invited> {
+  const nowMs = clock.now();
+  const confirmedAtMs = (await isVouchedFor(tx, invited)) ? nowMs : null;
+  const user: Invited = { ...invited, acceptedAtMs: nowMs, confirmedAtMs };
   await updateUserState(tx, user);
-  return { before, user };
+  return user;
 }
 
 async function makeFirstOwner(
@@ -100,6 +123,9 @@ async function makeFirstOwner(
     role: 'owner',
     isDisabled: false,
     acceptedAtMs: nowMs,
+    invitedBy: null,
+    cameBy: 'first_owner',
+    confirmedAtMs: nowMs,
     totpEnabled: false,
     createdAtMs: nowMs,
     lastLoginAtMs: null,

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
-import type { SessionAnswer } from '../../shared/wire/session.ts';
+import type { SessionAnswer } from '../../shared/wire/api/session.ts';
 import { hashSessionToken } from '../sessions/authenticate-session.ts';
 import { renderDeviceCookie, renderSessionCookie } from '../sessions/cookies.ts';
 import { renderSession } from '../sessions/render-session.ts';

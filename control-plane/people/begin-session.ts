@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { RequestId, UserId } from '../../shared/model/ids.ts';
 import { isPlainText } from '../../shared/model/plain-text.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import { lockAccount } from '../accounts/account-store.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import { hashSessionToken } from '../sessions/authenticate-session.ts';
@@ -51,6 +52,8 @@ interface ProvenLogin {
   readonly operation: 'logIn' | 'logInWithOidc' | 'logInWithPasskey';
   readonly headers: IncomingHttpHeaders;
   readonly requestId: RequestId;
+  /** The user may become a person of the account with it, whose row is locked first. */
+  readonly isFirst?: boolean;
   /**
    * Checks again under the user's lock; null: gone or disabled. Throws to refuse the login. Returns further
    * members of the audit entry.
@@ -62,10 +65,11 @@ interface ProvenLogin {
 export const logInAs = (
   deps: SessionDeps,
   { userId, accountId }: Pick<UserWithSecrets, 'userId' | 'accountId'>,
-  { operation, headers, requestId, admit }: ProvenLogin,
+  { operation, headers, requestId, isFirst = false, admit }: ProvenLogin,
 ): Promise<NewSession> => {
   const actor = { type: 'user', id: userId, clientId: null };
   return administer(deps, { accountId, mode: 'live', actor, requestId }, async (tx) => {
+    if (isFirst) await lockAccount(tx, accountId);
     const user = await lockUser(tx, accountId, userId);
     const audited = await admit(tx, user?.isDisabled === false ? user : null);
     const result = await beginSession(tx, deps, { userId, headers });

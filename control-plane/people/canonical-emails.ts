@@ -1,5 +1,5 @@
 import type { AccountId, UserId } from '../../shared/model/ids.ts';
-import { canonicalEmail } from '../../shared/wire/email.ts';
+import { canonicalEmail } from '../../shared/wire/api/email.ts';
 import type { Database } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { isUniqueViolation } from '../storage/unique-violation.ts';

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { PasswordChange } from '../../shared/wire/user.ts';
+import type { PasswordChange } from '../../shared/wire/api/user.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import { deleteSessionsOf } from '../sessions/session-store.ts';

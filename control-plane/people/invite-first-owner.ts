@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { AccountId } from '../../shared/model/ids.ts';
-import { replaceSecretFile } from '../storage/secret-file.ts';
+import { replaceSecretFile } from '../../shared/runtime/secret-file.ts';
 import type { PeopleDeps } from './deps.ts';
 import { endFirstOwnerLinks, makeInvitation } from './invitation-store.ts';
 import { peopleLimits } from './limits.ts';

@@ -1,8 +1,8 @@
-import { ApiError } from '../../shared/errors/api-error.ts';
+import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { UserId } from '../../shared/model/ids.ts';
 import { renderTime } from '../../shared/model/time.ts';
-import { type Role, type User, userStatusOf } from '../../shared/model/user.ts';
-import { renderUser } from '../../shared/wire/user.ts';
+import { type Delivery, type Role, type User, userStatusOf } from '../../shared/model/user.ts';
+import { renderUser } from '../../shared/wire/api/user.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
@@ -10,12 +10,24 @@ import type { PeopleDeps } from './deps.ts';
 import { makeInvitation, type NewInvitation } from './invitation-store.ts';
 import { peopleLimits } from './limits.ts';
 import { refuseHigherRole } from './own-people.ts';
-import { countUsers, insertUser, lockUser } from './user-store.ts';
+import { countUsers, insertUser, lockUser, updateUserState } from './user-store.ts';
 
 export interface InvitedUser {
   readonly user: User;
   readonly invitation: NewInvitation;
+  readonly delivery: Delivery;
 }
+
+/** Refuses to send by mail alone without a mail server: the invitation would reach nobody. */
+export function refuseUndeliverable({ mailer }: Pick<PeopleDeps, 'mailer'>, delivery: Delivery): void {
+  if (delivery !== 'mail' || mailer !== null) return;
+  throw invalidRequest(
+    'delivery',
+    'delivery mail needs a mail server: set SMTP_URL and SMTP_FROM of the control plane.',
+  );
+}
+
+const cameBy = (delivery: Delivery) => (delivery === 'mail' ? 'mail' : 'link');
 
 /** Throws `email_conflict`, and `insufficient_scope` for a role above the caller's own. */
 export async function inviteUser(
@@ -26,7 +38,12 @@ export async function inviteUser(
     wanted,
   }: {
     readonly caller: Caller;
-    readonly wanted: { readonly email: string; readonly name: string; readonly role: Role };
+    readonly wanted: {
+      readonly email: string;
+      readonly name: string;
+      readonly role: Role;
+      readonly delivery: Delivery;
+    };
   },
 ): Promise<InvitedUser> {
   refuseHigherRole(caller, wanted.role);
@@ -37,41 +54,52 @@ export async function inviteUser(
       message: `An account has at most ${peopleLimits.usersPerAccountMax} users.`,
     });
   }
+  const { delivery, ...of } = wanted;
   const user: User = {
-    ...wanted,
+    ...of,
     userId: deps.random.newId('usr', nowMs),
     accountId: caller.accountId,
     isDisabled: false,
     acceptedAtMs: null,
+    invitedBy: caller.actor.id,
+    cameBy: cameBy(delivery),
+    confirmedAtMs: null,
     totpEnabled: false,
     createdAtMs: nowMs,
     lastLoginAtMs: null,
   };
   if (!(await insertUser(tx, user, null))) throw new ApiError('email_conflict', { param: 'email' });
-  return { user, invitation: await makeInvitation(tx, deps, user) };
+  return { user, invitation: await makeInvitation(tx, deps, user), delivery };
 }
 
 /** A new link for a user who has not accepted yet; the old one ends. */
-export const renewInvitation = (deps: PeopleDeps, caller: Caller, userId: UserId): Promise<InvitedUser> =>
+export const renewInvitation = (
+  deps: PeopleDeps,
+  caller: Caller,
+  { userId, delivery }: { readonly userId: UserId; readonly delivery: Delivery },
+): Promise<InvitedUser> =>
   administer(deps, caller, async (tx) => {
-    const user = await lockUser(tx, caller.accountId, userId);
-    if (user === null) throw new ApiError('user_not_found');
-    refuseHigherRole(caller, user.role);
-    if (userStatusOf(user) !== 'invited') {
+    const found = await lockUser(tx, caller.accountId, userId);
+    if (found === null) throw new ApiError('user_not_found');
+    refuseHigherRole(caller, found.role);
+    if (userStatusOf(found) !== 'invited') {
       throw new ApiError('user_state_conflict', {
         message: 'Only a user who has not accepted yet can get a new invitation.',
       });
     }
+    // Whoever has the link may become the user: who made the one before is of no account any more.
+    const user = { ...found, invitedBy: caller.actor.id, cameBy: cameBy(delivery) } as const;
+    await updateUserState(tx, user);
     const invitation = await makeInvitation(tx, deps, user);
     const after = { user_id: userId, invitation_expires_at: renderTime(invitation.expiresAtMs) };
     return {
-      result: { user, invitation },
+      result: { user, invitation, delivery },
       audited: { operation: 'renewInvitation', target: userId, before: null, after },
     };
   });
 
-export const renderInvitedUser = ({ user, invitation }: InvitedUser) => ({
+export const renderInvitedUser = ({ user, invitation, delivery }: InvitedUser) => ({
   user: renderUser(user),
-  invitation_url: invitation.url,
+  ...(delivery === 'mail' ? {} : { invitation_url: invitation.url }),
   expires_at: renderTime(invitation.expiresAtMs),
 });

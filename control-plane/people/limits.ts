@@ -7,6 +7,8 @@ export const peopleLimits = {
   /** Addresses of other scripts that a start looks at; ten times what the largest installation has. */
   unusualEmailsMax: 10_000,
   invitationMs: 7 * dayMs,
+  /** So long people who could have opened each other's links are one person (contract §8). */
+  onePersonMs: 365 * dayMs,
   /** Links of a first owner that work at once: every start of every replica makes one. */
   firstOwnerLinksMax: 8,
   /**

@@ -7,7 +7,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
-import type { Login } from '../../shared/wire/session.ts';
+import type { Login } from '../../shared/wire/api/session.ts';
 import { logInAs, type NewSession } from './begin-session.ts';
 import { chooseAccount } from './choose-account.ts';
 import type { PeopleDeps } from './deps.ts';

@@ -3,17 +3,19 @@ import { Type } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AuditedOperation } from '../../shared/model/audit.ts';
-import { SessionAnswer } from '../../shared/wire/session.ts';
+import { SessionAnswer } from '../../shared/wire/api/session.ts';
 import {
   OwnPassword,
   PasswordChange,
   TotpBegunAnswer,
   TotpConfirmation,
   TotpConfirmedAnswer,
-} from '../../shared/wire/user.ts';
+} from '../../shared/wire/api/user.ts';
 import { administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
+import { exampleIds, exampleLogin } from '../http/example-ids.ts';
+import { operationsOf } from '../http/operation.ts';
 import { sessionAnswerer } from './answer-session.ts';
 import { changePassword } from './change-password.ts';
 import { checkOwnPassword } from './check-own-password.ts';
@@ -22,7 +24,46 @@ import { administratorOfPeople } from './own-people.ts';
 import { beginSecondFactor, confirmSecondFactor, removeSecondFactor } from './second-factor.ts';
 import { lockUser, type UserWithSecrets } from './user-store.ts';
 
-const config = { scope: null, credential: 'session' } as const;
+const api = operationsOf('People', {
+  changePassword: {
+    scope: null,
+    credential: 'session',
+    summary: 'Change your own password',
+    description: 'Ends all of your sessions, and begins another one here.',
+    headers: ['Set-Cookie'],
+    examples: {
+      change: {
+        value: {
+          current_password: exampleLogin.password,
+          new_password: 'a long sentence that I can remember',
+        },
+      },
+    },
+  },
+  beginTotp: {
+    scope: null,
+    credential: 'session',
+    summary: 'Get a secret for your authenticator app',
+    description: 'No code is asked for until one was confirmed. `secret` is shown this once.',
+    errors: ['user_state_conflict'],
+  },
+  confirmTotp: {
+    scope: null,
+    credential: 'session',
+    summary: 'Put your second factor in force, and get recovery codes',
+    description:
+      'From then on a login needs a code. Each recovery code works once; they are shown this once.',
+    errors: ['user_state_conflict'],
+    examples: { code: { value: { code: exampleIds.totpCode } } },
+  },
+  removeTotp: {
+    scope: null,
+    credential: 'session',
+    summary: 'Remove your second factor',
+    description: 'Asks for your password once more.',
+    examples: { password: { value: { password: exampleLogin.password } } },
+  },
+});
 const Nothing = Type.Unsafe<undefined>({});
 
 /** A user's own password and second factor (docs/people.md). */
@@ -31,23 +72,27 @@ export function ownRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post(
       '/users/me/password',
-      { config, schema: { body: PasswordChange, response: { 200: SessionAnswer } } },
+      { config: api.changePassword, schema: { body: PasswordChange, response: { 200: SessionAnswer } } },
       async (request, reply) => {
         const wanted = { caller: callerOf(request), body: request.body };
         return answerBegun(request, reply, await changePassword(deps, request, wanted));
       },
     );
 
-    app.post('/users/me/totp', { config, schema: { response: { 200: TotpBegunAnswer } } }, (request) =>
-      changeOwn(deps, callerOf(request), 'beginTotp', async (tx, user) => {
-        if (user.totpEnabled) throw new ApiError('user_state_conflict', { message: 'There is one already.' });
-        return beginSecondFactor(tx, deps, user);
-      }),
+    app.post(
+      '/users/me/totp',
+      { config: api.beginTotp, schema: { response: { 200: TotpBegunAnswer } } },
+      (request) =>
+        changeOwn(deps, callerOf(request), 'beginTotp', async (tx, user) => {
+          if (user.totpEnabled)
+            throw new ApiError('user_state_conflict', { message: 'There is one already.' });
+          return beginSecondFactor(tx, deps, user);
+        }),
     );
 
     app.post(
       '/users/me/totp/confirm',
-      { config, schema: { body: TotpConfirmation, response: { 200: TotpConfirmedAnswer } } },
+      { config: api.confirmTotp, schema: { body: TotpConfirmation, response: { 200: TotpConfirmedAnswer } } },
       (request) =>
         changeOwn(deps, callerOf(request), 'confirmTotp', async (tx, user) => {
           if (user.totpEnabled)
@@ -61,7 +106,7 @@ export function ownRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
 
     app.delete(
       '/users/me/totp',
-      { config, schema: { body: OwnPassword, response: { 204: Nothing } } },
+      { config: api.removeTotp, schema: { body: OwnPassword, response: { 204: Nothing } } },
       async (request, reply) => {
         const caller = callerOf(request);
         // Needs the password, so that a person at an unlocked browser cannot weaken the login.

@@ -1,9 +1,8 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, UserId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Role, User } from '../../shared/model/user.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import { type User, userStatusOf } from '../../shared/model/user.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';
@@ -18,7 +17,8 @@ export interface UserWithSecrets extends User {
 const columns = (sql: Database | Transaction) => sql`
   user_id AS "userId", account_id AS "accountId", email, name, role, is_disabled AS "isDisabled",
   accepted_at_ms AS "acceptedAtMs", totp_confirmed_at_ms IS NOT NULL AS "totpEnabled",
-  created_at_ms AS "createdAtMs", last_login_at_ms AS "lastLoginAtMs"`;
+  created_at_ms AS "createdAtMs", last_login_at_ms AS "lastLoginAtMs", invited_by AS "invitedBy",
+  came_by AS "cameBy", confirmed_at_ms AS "confirmedAtMs"`;
 
 const secretColumns = (sql: Database | Transaction) => sql`${columns(sql)}, password_hash AS "passwordHash"`;
 
@@ -37,17 +37,12 @@ export const findUsers = (
   sql<User[]>`
     SELECT ${columns(sql)} FROM users WHERE user_id = ANY(${[...userIds]}::text[]) AND account_id = ${accountId}`;
 
-/** Active people of the account with one of these roles: as many as any gate can want. */
-export const findApprovers = (
-  sql: Database | Transaction,
-  accountId: AccountId,
-  roles: readonly Role[],
-): Promise<readonly User[]> =>
+/** The active people of the account who answer approvals as far as their role lets them. */
+export const findConfirmed = (sql: Database | Transaction, accountId: AccountId): Promise<readonly User[]> =>
   sql<User[]>`
     SELECT ${columns(sql)} FROM users
-    WHERE account_id = ${accountId} AND role = ANY(${[...roles]}::text[]) AND NOT is_disabled
-      AND accepted_at_ms IS NOT NULL
-    LIMIT ${limits.approversCountMax}`;
+    WHERE account_id = ${accountId} AND NOT is_disabled AND confirmed_at_ms IS NOT NULL
+    LIMIT ${peopleLimits.usersPerAccountMax}`;
 
 export async function listUsers(
   sql: Database,
@@ -108,23 +103,21 @@ export async function lockUser(
 }
 
 /**
- * Locks the user with all owners of the account, in the order of their ids: if two owners demote each other,
- * the second call sees the first.
+ * Locks the user with all owners and admins of the account, in the order of their ids: if two owners demote
+ * each other, the second call sees the first. `others`: those who are active.
  */
-export async function lockUserAndOwners(
+export async function lockUserAndManagers(
   tx: Transaction,
   accountId: AccountId,
   userId: UserId,
-): Promise<{ readonly user: UserWithSecrets | null; readonly otherActiveOwners: number }> {
-  const users = await tx<UserWithSecrets[]>`
-    SELECT ${secretColumns(tx)} FROM users
-    WHERE account_id = ${accountId} AND (user_id = ${userId} OR role = 'owner')
+): Promise<{ readonly user: User | null; readonly others: readonly User[] }> {
+  const users = await tx<User[]>`
+    SELECT ${columns(tx)} FROM users
+    WHERE account_id = ${accountId} AND (user_id = ${userId} OR role IN ('owner', 'admin'))
     ORDER BY user_id FOR UPDATE`;
-  const isOther = (each: User): boolean =>
-    each.userId !== userId && each.role === 'owner' && !each.isDisabled && each.acceptedAtMs !== null;
   return {
     user: users.find((each) => each.userId === userId) ?? null,
-    otherActiveOwners: users.filter(isOther).length,
+    others: users.filter((each) => each.userId !== userId && userStatusOf(each) === 'active'),
   };
 }
 
@@ -137,20 +130,35 @@ export async function countUsers(tx: Transaction, accountId: AccountId): Promise
 /** False: the address is taken in this account. */
 export async function insertUser(tx: Transaction, user: User, passwordHash: string | null): Promise<boolean> {
   const inserted = await tx`
-    INSERT INTO users (user_id, account_id, email, name, role, password_hash, accepted_at_ms, created_at_ms)
+    INSERT INTO users (user_id, account_id, email, name, role, password_hash, accepted_at_ms, created_at_ms,
+      invited_by, came_by, confirmed_at_ms)
     VALUES (${user.userId}, ${user.accountId}, ${user.email}, ${user.name}, ${user.role}, ${passwordHash},
-      ${user.acceptedAtMs}, ${user.createdAtMs})
+      ${user.acceptedAtMs}, ${user.createdAtMs}, ${user.invitedBy}, ${user.cameBy}, ${user.confirmedAtMs})
     ON CONFLICT (account_id, email) DO NOTHING`;
   return inserted.count > 0;
 }
 
 export async function updateUserState(
   tx: Transaction,
-  { userId, name, role, isDisabled, acceptedAtMs }: User,
+  { userId, name, role, isDisabled, acceptedAtMs, invitedBy, cameBy, confirmedAtMs }: User,
 ): Promise<void> {
   await tx`
-    UPDATE users SET name = ${name}, role = ${role}, is_disabled = ${isDisabled}, accepted_at_ms = ${acceptedAtMs}
+    UPDATE users SET name = ${name}, role = ${role}, is_disabled = ${isDisabled}, accepted_at_ms = ${acceptedAtMs},
+      invited_by = ${invitedBy}, came_by = ${cameBy}, confirmed_at_ms = ${confirmedAtMs}
     WHERE user_id = ${userId}`;
+}
+
+/** Whether the account has no person yet, or one who is confirmed has invited this one. */
+export async function isVouchedFor(
+  tx: Transaction,
+  { accountId, userId, invitedBy }: User,
+): Promise<boolean> {
+  const [row] = await tx<{ isVouchedFor: boolean }[]>`
+    SELECT coalesce(
+      bool_or(user_id IS NOT DISTINCT FROM ${invitedBy} AND confirmed_at_ms IS NOT NULL AND NOT is_disabled), true)
+      AS "isVouchedFor"
+    FROM users WHERE account_id = ${accountId} AND user_id <> ${userId} AND accepted_at_ms IS NOT NULL`;
+  return must(row, 'an aggregate has a row').isVouchedFor;
 }
 
 export async function setPassword(tx: Transaction, userId: UserId, passwordHash: string): Promise<void> {

@@ -1,103 +1,111 @@
+import { demandsApproval } from '../../shared/decision/check-approval.ts';
+import { compileApprovals } from '../../shared/decision/compile-approvals.ts';
 import { compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import { type DrawnWindow, moneyOf, totalOf, windowsOf } from '../../shared/decision/windows-of.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
-import { isId, type PassportId } from '../../shared/model/ids.ts';
+import { type GateId, isId, type PassportId } from '../../shared/model/ids.ts';
+import type { MicroUsd } from '../../shared/model/money.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { walletLimits, walletWindows } from '../../shared/model/wallet.ts';
-import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import { counterOf } from '../../shared/quota/window-limit.ts';
+import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 import type { HeldUnits } from './held-units.ts';
 import { takeUnits, type WindowAsk } from './take-units.ts';
-import { counterOfLane, findWalletPaths } from './wallet-paths.ts';
+import { findWalletPaths } from './wallet-paths.ts';
 
 interface MoreMoney {
   /** The windows that it is taken from. */
-  readonly held: (nowMs: UnixMillis, microUsd: number) => readonly HeldUnits[];
+  readonly held: (microUsd: number) => readonly HeldUnits[];
   /** Locks quota windows until the commit. False: a limit has no room. */
-  readonly take: (tx: Transaction, nowMs: UnixMillis) => Promise<boolean>;
+  readonly take: (tx: Transaction) => Promise<boolean>;
 }
 
 /**
  * Money that a PERMIT costs beyond its hold (contract §19): from every limit that a new request of its
  * passport at its gate would draw on now, whole or not at all. A frozen wallet has no room.
+ *
+ * The whole amount is held against what bounds one request, as at the door: `per_transaction_usd`, the rules
+ * that ask a person, and what was approved. A person approved the amount of the hold and no more.
  */
 async function find(
   tx: Transaction,
-  { gateId, passportId, approvalId }: AttestationRecord,
+  { gateId, passportId, approvalId, permissionKey }: AttestationRecord,
   {
     chargeMicroUsd,
-    permit,
-  }: { readonly chargeMicroUsd: number; readonly permit: { readonly countsMicroUsd: number | null } },
+    permit: { countsMicroUsd },
+    nowMs,
+  }: {
+    readonly chargeMicroUsd: number;
+    readonly permit: { readonly countsMicroUsd: MicroUsd | null };
+    readonly nowMs: UnixMillis;
+  },
 ): Promise<MoreMoney> {
-  const rows = await tx<{ of: 'gate' | 'passport'; constraints: unknown }[]>`
-    SELECT 'gate' AS of, constraints FROM gates WHERE gate_id = ${gateId}
-    UNION ALL SELECT 'passport', constraints FROM passports WHERE passport_id = ${passportId}`;
-  let isWithinOne = true;
-  const asks: WindowAsk[] = [];
-  for (const { of, constraints } of rows) {
-    const { spendLimits } = readStoredConstraints(constraints, of);
-    const each = spendLimits?.perTransactionMicroUsd ?? null;
-    if (each !== null && (permit.countsMicroUsd ?? 0) > each) isWithinOne = false;
-    if (passportId === null) continue;
-    for (const limit of compileSpendWindows(spendLimits, of)) {
-      const counter = counterKey(counterOf(limit, gateId, passportId));
-      asks.push(askOf({ counter, window: limit.window, limit: limit.limit }, chargeMicroUsd));
-    }
+  const amount = countsMicroUsd ?? 0;
+  const isStanding = isId('sappr', approvalId);
+  const rows = await tx<{ of: 'gate' | 'passport'; constraints: unknown; isInCatalog: boolean }[]>`
+    SELECT 'gate' AS of, constraints, coalesce(${permissionKey}::text = ANY(catalog_approvals), false) AS "isInCatalog"
+    FROM gates WHERE gate_id = ${gateId}
+    UNION ALL SELECT 'passport', constraints, false FROM passports WHERE passport_id = ${passportId}`;
+  let isWithinOne = !isId('appr', approvalId);
+  const spendOf: Record<'gate' | 'passport', readonly WindowLimit[]> = { gate: [], passport: [] };
+  for (const { of, constraints, isInCatalog } of rows) {
+    const { spendLimits, approvals } = readStoredConstraints(constraints, of);
+    const rule = compileApprovals({ spendLimits, approvals });
+    if (amount > (spendLimits?.perTransactionMicroUsd ?? amount)) isWithinOne = false;
+    const needsPerson = rule !== null && demandsApproval(rule, permissionKey, countsMicroUsd);
+    if ((needsPerson || isInCatalog) && !isStanding) isWithinOne = false;
+    spendOf[of] = compileSpendWindows(spendLimits, of);
   }
-  if (gateId !== null && isId('sappr', approvalId)) {
-    const [standing] = await tx<{ limit: number; endsAtMs: UnixMillis; isOver: boolean }[]>`
-      SELECT total_micro_usd AS limit, expires_at_ms AS "endsAtMs", ended_at_ms IS NOT NULL AS "isOver"
-      FROM standing_approvals WHERE standing_approval_id = ${approvalId}`;
-    const counter = counterKey({ kind: 'standing_approval', gateId, standingApprovalId: approvalId });
-    const limit = standing === undefined || standing.isOver ? 0 : standing.limit;
-    asks.push({
-      ...askOf({ counter, window: 'total', limit }, chargeMicroUsd),
-      endsAtMs: standing?.endsAtMs ?? null,
-    });
+  const drawn: DrawnWindow[] = [];
+  if (gateId !== null && isStanding) {
+    const [standing] = await tx<{ totalMicroUsd: MicroUsd; expiresAtMs: UnixMillis }[]>`
+      SELECT total_micro_usd AS "totalMicroUsd", expires_at_ms AS "expiresAtMs" FROM standing_approvals
+      WHERE standing_approval_id = ${approvalId} AND ended_at_ms IS NULL AND expires_at_ms > ${nowMs}
+        AND each_micro_usd >= ${amount}`;
+    const { totalMicroUsd = 0 as MicroUsd, expiresAtMs = null } = standing ?? {};
+    drawn.push(totalOf({ standingApprovalId: approvalId, totalMicroUsd, expiresAtMs }, gateId));
   }
-  const ofWallets = await askWallets(tx, passportId, chargeMicroUsd);
-  asks.push(...ofWallets.asks);
+  const ofGate = gateId === null ? null : { gateId, spendWindows: spendOf.gate };
+  const { windows, isFrozen } =
+    passportId === null
+      ? { windows: [], isFrozen: false }
+      : await findMoneyWindows(tx, ofGate, { passportId, spendWindows: spendOf.passport });
+  drawn.push(...windows);
   return {
-    held: (nowMs, units) =>
-      asks.map(({ counter, window }) => ({
+    held: (units) =>
+      drawn.map(({ counter, window }) => ({
         counter,
         window,
         startsAtMs: windowAt(window, nowMs).startsAtMs,
         units,
       })),
-    take: async (inTx, nowMs) => {
-      if (!isWithinOne || ofWallets.isFrozen) return false;
-      if (asks.length === 0) return true;
+    take: async (inTx) => {
+      if (!isWithinOne || isFrozen) return false;
+      if (drawn.length === 0) return true;
+      const asks = drawn.map((each) => askOf(each, chargeMicroUsd));
       const [grant] = await takeUnits(inTx, [asks], nowMs);
       return grant?.isGranted === true;
     },
   };
 }
 
-async function askWallets(
+/** The windows that money of the passport at the gate is taken from now, and whether a wallet is frozen. */
+export async function findMoneyWindows(
   tx: Transaction,
-  passportId: PassportId | null,
-  units: number,
-): Promise<{ readonly asks: readonly WindowAsk[]; readonly isFrozen: boolean }> {
-  const paths = passportId === null ? null : await findWalletPaths(tx, [passportId]);
-  const wallets = (passportId !== null && paths?.get(passportId)?.wallets) || [];
-  const asks = walletWindows(wallets)
-    .flat()
-    .filter(({ name }) => walletLimits[name].kind === 'wallet_spend')
-    .map((lane) => ({
-      ...askOf(
-        { counter: counterOfLane(lane), window: walletLimits[lane.name].window, limit: lane.limit },
-        units,
-      ),
-      baseLimit: lane.walletLimit,
-    }));
-  return { asks, isFrozen: wallets.some(({ status }) => status === 'frozen') };
+  gate: { readonly gateId: GateId; readonly spendWindows: readonly WindowLimit[] } | null,
+  passport: { readonly passportId: PassportId; readonly spendWindows: readonly WindowLimit[] },
+): Promise<{ readonly windows: readonly DrawnWindow[]; readonly isFrozen: boolean }> {
+  const paths = await findWalletPaths(tx, [passport.passportId]);
+  const wallets = paths.get(passport.passportId)?.wallets ?? [];
+  return {
+    windows: moneyOf(windowsOf({ gate, passport, wallets })),
+    isFrozen: wallets.some(({ status }) => status === 'frozen'),
+  };
 }
 
-const askOf = (of: Pick<WindowAsk, 'counter' | 'window' | 'limit'>, units: number): WindowAsk => ({
-  ...of,
+const askOf = ({ counter, window, endsAtMs, limit, baseLimit }: DrawnWindow, units: number): WindowAsk => ({
+  ...{ counter, window, endsAtMs, limit, baseLimit },
   unitsMin: units,
   unitsMax: units,
 });

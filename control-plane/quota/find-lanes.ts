@@ -10,7 +10,12 @@ import {
   walletLimits,
   walletWindows,
 } from '../../shared/model/wallet.ts';
-import { type LeaseCall, type LeaseRequest, laneOf, type WalletLevel } from '../../shared/wire/lease-call.ts';
+import {
+  type LeaseCall,
+  type LeaseRequest,
+  laneOf,
+  type WalletLevel,
+} from '../../shared/wire/sync/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { isShown, type ShownPassport, shownTo } from '../issuers/shown-passport-store.ts';
 import { distinct } from '../storage/distinct.ts';

@@ -2,7 +2,7 @@ import { compileRateWindows, compileSpendWindows } from '../../shared/decision/c
 import type { AccountId, GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
-import type { LeaseCounter, LeaseRequest } from '../../shared/wire/lease-call.ts';
+import type { LeaseCounter, LeaseRequest } from '../../shared/wire/sync/lease-call.ts';
 import type { Transaction } from '../base/database.ts';
 import { isShown, type ShownPassport, shownTo } from '../issuers/shown-passport-store.ts';
 import { distinct } from '../storage/distinct.ts';

@@ -1,7 +1,7 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import type { WindowName } from '../../shared/quota/window.ts';
-import { counterOfLease, type LeaseReturn } from '../../shared/wire/lease-call.ts';
+import { counterOfLease, type LeaseReturn } from '../../shared/wire/sync/lease-call.ts';
 
 /**
  * Units of one calendar window that a holder or an approval has: no longer free for others, until

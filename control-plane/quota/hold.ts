@@ -1,7 +1,7 @@
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
-import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
+import type { LeaseReturn } from '../../shared/wire/sync/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { together } from '../storage/together.ts';
 import { type HeldUnits, heldUnits } from './held-units.ts';

@@ -13,13 +13,21 @@ import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { postedUnits } from './holder-store.ts';
 import { quotaLimits } from './limits.ts';
-import { counterOfLane, lastChangeOf, type WalletPath } from './wallet-paths.ts';
+import { counterOfLane, mayHaveMoved, type WalletPath } from './wallet-paths.ts';
 
 /** The units a sidecar's PERMIT claims to have taken, and those it must have taken. */
 export interface Take {
   readonly record: Pick<
     AttestationRecord,
-    'source' | 'sourceAccount' | 'gateId' | 'passportId' | 'permissionKey' | 'amountMicroUsd' | 'timestampMs'
+    | 'source'
+    | 'sourceAccount'
+    | 'gateId'
+    | 'passportId'
+    | 'permissionKey'
+    | 'amountMicroUsd'
+    | 'timestampMs'
+    | 'walletPath'
+    | 'asserted'
   >;
   /** Null: not stated. */
   readonly took: readonly number[] | null;
@@ -233,23 +241,28 @@ const countersOf = ({ walletPath }: Take): readonly CounterKey[] =>
     .flat()
     .map(counterOfLane);
 
-/**
- * Whether its wallets may have been others for the sidecar: for a while after a move or a change it may not
- * have heard of it (quotaLimits.walletMoveKnownMs).
- */
-const mayHaveMoved = ({ walletPath, record: { timestampMs } }: Take): boolean =>
-  walletPath !== undefined && lastChangeOf(walletPath) > timestampMs - quotaLimits.walletMoveKnownMs;
+const hasMoved = ({ walletPath, record: { timestampMs } }: Take): boolean =>
+  walletPath !== undefined && mayHaveMoved(walletPath, timestampMs);
 
-/** A lease of a wallet is one of those that the passport draws on, or drew on until it was moved. */
+/**
+ * A lease of a wallet is one of those that the passport draws on, or of the path that the record names, which
+ * it drew on until it was moved. Who knew no path took from no wallet, or the money would be in no statement.
+ * A record in form 1 has no room for a path, and may name any wallet of the passport's account.
+ */
 function isOfItsWallet({ counter, wallet }: HeldLease, take: Take): boolean {
-  const isOfWallet = counter.startsWith('wallet_');
-  if (!isOfWallet || countersOf(take).includes(counter)) return true;
-  return wallet !== null && wallet.accountId === take.passportOwner?.accountId && mayHaveMoved(take);
+  if (!counter.startsWith('wallet_')) return true;
+  const { walletPath: named, asserted } = take.record;
+  if (named === null && asserted !== null) return false;
+  if (countersOf(take).includes(counter)) return true;
+  const key = counter.split(':')[1];
+  const isNamed =
+    named === null ? wallet?.accountId === take.passportOwner?.accountId : named.some((each) => each === key);
+  return wallet !== null && isNamed && hasMoved(take);
 }
 
 /** Lanes that the PERMIT must have taken from and names no lease of. */
 function lackingLanes(leases: readonly HeldLease[], take: Take, isCharged: boolean): number {
-  if (take.walletPath === undefined || mayHaveMoved(take)) return 0;
+  if (take.walletPath === undefined || hasMoved(take)) return 0;
   const named = new Set(leases.map(({ counter, window }) => `${counter} ${window}`));
   return walletWindows(take.walletPath.wallets)
     .flat()

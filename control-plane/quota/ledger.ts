@@ -94,7 +94,7 @@ function assertSound(moves: readonly WindowMove[]): void {
   }
 }
 
-/** The counters that count for lanes among the moves, each once, with places behind theirs. */
+/** The counters that count for lanes among the moves, each once, with places after theirs. */
 function basesOf(wanted: readonly RequestedMove[], placesFrom: number): readonly RequestedMove[] {
   const bases = new Map<string, RequestedMove>();
   for (const lane of wanted) {

@@ -48,7 +48,7 @@ export const quotaLimits = {
   walletMoveKnownMs: 2 * minuteMs,
   /**
    * By how much the clocks of two replicas may differ: beyond a second readiness says so. A wallet that
-   * changed no longer than this before a passport came into it may have changed behind that.
+   * changed no longer than this before a passport came into it may have changed after that.
    */
   replicaClockLeewayMs: secondMs,
   /** Silent holders removed per new one; more than one, so that the table stays bounded. */

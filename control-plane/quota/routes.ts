@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { parseLeaseCall } from '../../shared/wire/lease-call.ts';
+import { parseLeaseCall } from '../../shared/wire/sync/lease-call.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/caller.ts';
 import { fairShare } from '../storage/fair-share.ts';
@@ -11,7 +11,7 @@ import { quotaLimits } from './limits.ts';
 import { serveLeaseCall } from './serve-lease-call.ts';
 
 /**
- * Endpoint for sidecars to draw on the quota ledger. Not a public interface; shared/wire/lease-call.ts
+ * Endpoint for sidecars to draw on the quota ledger. Not a public interface; shared/wire/sync/lease-call.ts
  * documents the answers.
  *
  * Calls wait for each other at a window that many draw on, such as that of the root of a tree of wallets. So

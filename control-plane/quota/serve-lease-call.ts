@@ -7,7 +7,7 @@ import {
   type LeaseAnswer,
   type LeaseCall,
   type LeaseRequest,
-} from '../../shared/wire/lease-call.ts';
+} from '../../shared/wire/sync/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { beginReading, sendWithCommit, together } from '../storage/together.ts';

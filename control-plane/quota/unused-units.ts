@@ -61,8 +61,8 @@ const isLent = (sql: Database | Transaction) => sql`
  * counts too: it may have a settlement in flight, or an unshipped void.
  *
  * This ends: used units of a live holder are on record within `attestLimits.shipIntervalMs`, and unused ones
- * come back within two seconds. Units of which the record was lost stay; a sidecar that has lost records goes
- * on as another holder (sidecar/quota/succession.ts).
+ * come back within two seconds. Units whose record was lost remain counted; a sidecar that has lost records
+ * goes on as another holder (sidecar/quota/succession.ts).
  */
 export async function limitsMayChange(
   tx: Transaction,

@@ -18,29 +18,28 @@ export interface WalletPath {
   readonly wallets: readonly PathWallet[];
   /** When it was put there. */
   readonly sinceMs: UnixMillis;
-  /** The wallet that it was in before. */
-  readonly previousId: WalletId | null;
   /** When it was put there or was issued there: nobody has known it there before. */
   readonly cameMs: UnixMillis;
 }
-
-/** The wallet in which a passport was at that moment, as far as its last move tells. */
-export const walletAt = (path: WalletPath | undefined, atMs: UnixMillis): WalletId | null => {
-  if (path === undefined) return null;
-  return atMs < path.sinceMs ? path.previousId : (path.wallets[0]?.walletId ?? null);
-};
 
 /**
  * When the wallets of a passport last were others than they are now. Those that changed before it came have
  * been no others for it.
  */
-export const lastChangeOf = ({ wallets, sinceMs, cameMs }: WalletPath): number =>
+const lastChangeOf = ({ wallets, sinceMs, cameMs }: WalletPath): number =>
   Math.max(
     sinceMs,
     ...wallets
       .map(({ changedAtMs }) => changedAtMs)
       .filter((changedAtMs) => changedAtMs > cameMs - quotaLimits.replicaClockLeewayMs),
   );
+
+/**
+ * Whether the wallets of a passport may have been others for a sidecar that decided then: for a while after a
+ * move or a change it may not have heard of it.
+ */
+export const mayHaveMoved = (path: WalletPath, atMs: UnixMillis): boolean =>
+  lastChangeOf(path) > atMs - quotaLimits.walletMoveKnownMs;
 
 /**
  * The wallets of these passports, from one snapshot: none of a passport that has left one, and no entry of
@@ -59,7 +58,7 @@ export async function findWalletPaths(
 
 /** The WalletPath of a row `m` of `passport_wallets`, for those who read more of a passport at once. */
 export const walletPath = (sql: Database | Transaction) => sql`
-  jsonb_build_object('sinceMs', m.changed_at_ms, 'previousId', m.previous_wallet_id, 'cameMs', ${cameMs(sql)}, 'wallets', coalesce((
+  jsonb_build_object('sinceMs', m.changed_at_ms, 'cameMs', ${cameMs(sql)}, 'wallets', coalesce((
     SELECT jsonb_agg(jsonb_build_object('walletId', w.wallet_id, 'key', w.wallet_key, 'accountId', w.account_id,
         'mode', w.mode, 'limits', w.limits, 'share', w.share, 'setAside', w.set_aside, 'status', w.status,
         'changedAtMs', w.changed_at_ms) ORDER BY array_position(leaf.path, w.wallet_id))

@@ -10,7 +10,11 @@ import type { Attestation } from '../../shared/model/attestation.ts';
 import { type AccountId, type AttestationId, isId } from '../../shared/model/ids.ts';
 import { modes } from '../../shared/model/mode.ts';
 import { hourMs, parseTime } from '../../shared/model/time.ts';
-import type { DecisionReceipt, ReceiptReport, ReceiptStatement } from '../../shared/wire/decision-receipt.ts';
+import type {
+  DecisionReceipt,
+  ReceiptReport,
+  ReceiptStatement,
+} from '../../shared/wire/evidence/decision-receipt.ts';
 import { archivedBefore, monthBegins } from '../attestations/archive-store.ts';
 import { timeOfId } from '../attestations/id-uuid.ts';
 import { findAttestation } from '../attestations/list-attestations.ts';

@@ -3,7 +3,7 @@ import type { Keyset } from '../../shared/crypto/keyset.ts';
 import { idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
+import { globalFeed } from '../../shared/wire/sync/sync.ts';
 import {
   type ChangeEntry,
   type FederationInFeed,
@@ -11,8 +11,8 @@ import {
   readSnapshot,
   type SealedEntry,
   type SignedSnapshot,
-} from '../../shared/wire/sync-schema.ts';
-import { changeVerifies, snapshotVerifies } from '../../shared/wire/sync-signature.ts';
+} from '../../shared/wire/sync/sync-schema.ts';
+import { changeVerifies, snapshotVerifies } from '../../shared/wire/sync/sync-signature.ts';
 
 export interface KnownStanding {
   readonly standing: 'suspended' | 'revoked';

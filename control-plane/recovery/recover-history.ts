@@ -9,7 +9,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { AccountId, ApiKeyId, GateId, IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
-import { parseFederatedIssuer } from '../../shared/wire/federation.ts';
+import { parseFederatedIssuer } from '../../shared/wire/api/federation.ts';
 import { updateAccount } from '../accounts/update-account.ts';
 import { deleteApiKey } from '../api-keys/delete-api-key.ts';
 import { endAllStandingApprovals } from '../approvals/standing-approval-store.ts';
@@ -41,6 +41,7 @@ import { moveOwner } from '../passports/suspend-owner.ts';
 import { suspendPassport } from '../passports/suspend-passport.ts';
 import { takeBackUnnamed } from '../passports/take-back-unnamed.ts';
 import { adoptSeenMeanwhile } from '../passports/unnamed-end-store.ts';
+import { changeTransaction } from '../sync/change-transaction.ts';
 import { raiseFeeds } from '../sync/feed-store.ts';
 import { stillOpen } from './recovery-store.ts';
 
@@ -100,12 +101,17 @@ export async function recoverHistory(
         .join(', ')}.`,
     });
   }
-  for (const end of takenBack) await takeBack(deps, caller, end);
-  await deps.sql.begin((tx) => adoptSeenMeanwhile(tx, deps.clock.now()));
+  for (const end of ownersFirst(takenBack))
+    if ((await stillOpen(deps.sql, [end])).length > 0) await takeBack(deps, caller, end);
+  await changeTransaction(deps, (tx, change) => adoptSeenMeanwhile(tx, change, deps.clock.now()));
   const generation = await begin(deps, caller, current);
   await history.refresh();
   return { ...found, generation, state: 'whole', applied: true };
 }
+
+/** A passport that is suspended with its owner is active with him again, so it is not suspended by itself. */
+const ownersFirst = (ends: readonly KnownEnd[]): readonly KnownEnd[] =>
+  ends.toSorted((one, other) => Number(other.kind === 'owner') - Number(one.kind === 'owner'));
 
 /** As the account's own administrator would, and on record as done by this caller. */
 async function takeBack(deps: RecoveryDeps, caller: Caller, end: KnownEnd): Promise<void> {

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { keyset } from '../../shared/crypto/keyset.ts';
-import { KnownStateReport, RecoveryAnswer, RecoveryRequest } from '../../shared/wire/recovery.ts';
+import { KnownStateReport, RecoveryAnswer, RecoveryRequest } from '../../shared/wire/sync/recovery.ts';
 import { historyOf } from '../history/history.ts';
 import { lockGeneration, noteKnownEnds } from '../history/history-store.ts';
 import { callerOf } from '../http/caller.ts';

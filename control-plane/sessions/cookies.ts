@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { secondMs } from '../../shared/model/time.ts';
-import { trimBlanks } from '../../shared/wire/request-headers.ts';
+import { trimBlanks } from '../../shared/wire/api/request-headers.ts';
 import { sessionsLimits } from './limits.ts';
 
 /**

@@ -3,8 +3,8 @@ import type { SessionId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { scopesOfRole } from '../../shared/model/user.ts';
-import type { SessionAnswer, SessionListItem } from '../../shared/wire/session.ts';
-import { renderUser } from '../../shared/wire/user.ts';
+import type { SessionAnswer, SessionListItem } from '../../shared/wire/api/session.ts';
+import { renderUser } from '../../shared/wire/api/user.ts';
 import type { SessionDeps } from './deps.ts';
 import type { PresentedSession, Session } from './session-store.ts';
 

@@ -3,7 +3,7 @@ import { planLimitsOf } from '../../shared/model/account.ts';
 import type { AccountId, SessionId, UserId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Role, User } from '../../shared/model/user.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
 import { sessionsLimits } from './limits.ts';
@@ -28,15 +28,8 @@ export interface PresentedSession extends Session {
   readonly planLimits: PlanLimits;
 }
 
-interface PresentedRow extends Session, PlanLimits {
-  readonly accountId: AccountId;
-  readonly email: string;
-  readonly name: string;
-  readonly role: Role;
-  readonly acceptedAtMs: UnixMillis | null;
-  readonly totpEnabled: boolean;
+interface PresentedRow extends Session, PlanLimits, Omit<User, 'isDisabled'> {
   readonly userCreatedAtMs: UnixMillis;
-  readonly lastLoginAtMs: UnixMillis | null;
   readonly accountName: string;
   readonly accountStatus: AccountStatus;
   readonly plan: Plan;
@@ -53,7 +46,8 @@ export async function findPresentedSession(
       s.created_at_ms AS "createdAtMs", s.last_seen_at_ms AS "lastSeenAtMs", s.expires_at_ms AS "expiresAtMs",
       u.account_id AS "accountId", u.email, u.name, u.role, u.accepted_at_ms AS "acceptedAtMs",
       u.totp_confirmed_at_ms IS NOT NULL AS "totpEnabled", u.created_at_ms AS "userCreatedAtMs",
-      u.last_login_at_ms AS "lastLoginAtMs", a.name AS "accountName", a.status AS "accountStatus", a.plan,
+      u.last_login_at_ms AS "lastLoginAtMs", u.invited_by AS "invitedBy", u.came_by AS "cameBy",
+      u.confirmed_at_ms AS "confirmedAtMs", a.name AS "accountName", a.status AS "accountStatus", a.plan,
       a.is_operator AS "isOperatorAccount", a.requests_per_minute AS "requestsPerMinute",
       a.requests_per_day AS "requestsPerDay"
     FROM sessions s JOIN users u USING (user_id)

@@ -4,7 +4,7 @@ import { thumbprint } from '../../shared/crypto/keyset.ts';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
-import type { SidecarCertificate, SidecarKeyCall } from '../../shared/wire/decision-receipt.ts';
+import type { SidecarCertificate, SidecarKeyCall } from '../../shared/wire/evidence/decision-receipt.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { signingKeysLimits } from './limits.ts';
 

@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime } from '../../shared/model/time.ts';
-import type { SidecarKeyRevoked } from '../../shared/wire/decision-receipt.ts';
+import type { SidecarKeyRevoked } from '../../shared/wire/evidence/decision-receipt.ts';
 import { administer, type Changed } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import type { SigningDeps } from '../signing/deps.ts';

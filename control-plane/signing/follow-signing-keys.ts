@@ -1,23 +1,24 @@
 import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
-import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
+import { feedChannel, globalFeed } from '../../shared/wire/sync/sync.ts';
+import { parseFeedMessage } from '../../shared/wire/sync/sync-schema.ts';
+import { dueWorkOf } from '../storage/due-work.ts';
 import type { SigningDeps } from './deps.ts';
 
 /**
- * Keeps the keys of this replica at what the database says, whichever replica rotates one: once every
- * `limits.signingKeysReadIntervalMs`, and at once when the push announces a change. A coming key is therefore
- * known here long before it signs. A compromised one may sign here until then; what it signs in that time is
- * blocked everywhere, like all that it ever signed. A bad row is logged when it is first seen, at the start
- * too.
+ * Keeps the keys of this replica at what the database says, whichever replica rotates one: within
+ * `limits.signingKeysReadIntervalMs`, by the pulse or by a look, and at once when the push announces a
+ * change. A coming key is therefore known here long before it signs. A compromised one may sign here until
+ * then; what it signs in that time is blocked everywhere, like all that it ever signed. A bad row is logged
+ * when it is first seen, at the start too.
  *
  * Never throws. While the database is away nothing can be signed and stored anyway; trouble is logged when it
  * begins and when it ends.
  */
-export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' | 'logger'>): {
+export function followSigningKeys(deps: Pick<SigningDeps, 'sql' | 'bus' | 'signingKeys' | 'logger'>): {
   stop(): Promise<void>;
 } {
-  const { bus, signingKeys, logger } = deps;
+  const { bus, signingKeys, logger, sql } = deps;
   const hint = makeWakeup();
   const stopping = makeWakeup();
   let isStopped = false;
@@ -56,6 +57,7 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
   };
 
   const run = async () => {
+    dueWorkOf(sql).wakes.set('keys', hint.wake);
     const stopWaking = bus.onInterrupted(hint.wake);
     const unsubscribe = await bus.subscribe(feedChannel(globalFeed), (text) => {
       // Only a hint to read the database, so it needs no signature.
@@ -65,7 +67,8 @@ export function followSigningKeys(deps: Pick<SigningDeps, 'bus' | 'signingKeys' 
       await reload();
       // First the pause that nothing shortens, or a flood of pushes would become one of queries.
       await stopping.sleep(limits.pullGapMsMin);
-      if (!isStopped) await hint.sleep(limits.signingKeysReadIntervalMs - limits.pullGapMsMin);
+      const pauseMs = dueWorkOf(sql).pauseMs(limits.signingKeysReadIntervalMs);
+      if (!isStopped) await hint.sleep(pauseMs - limits.pullGapMsMin);
     }
     stopWaking();
     await unsubscribe();

@@ -11,7 +11,10 @@ import type { Constraints } from '../../shared/model/constraints.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { StandingApproval } from '../../shared/model/standing-approval.ts';
-import type { CountedStandingApproval, NewStandingApproval } from '../../shared/wire/standing-approval.ts';
+import type {
+  CountedStandingApproval,
+  NewStandingApproval,
+} from '../../shared/wire/api/standing-approval.ts';
 import { approvalsLimits } from '../approvals/limits.ts';
 import {
   countInForce,
@@ -45,10 +48,10 @@ export async function createStandingApproval(
   const passport =
     passportId === null ? null : await findPassportAtGate(tx, caller, { passportId, gateId: gate.gateId });
   if (passport === null && owner === null) throw new ApiError('passport_not_found', { param: 'passport_id' });
-  await refuseNonApprover(tx, caller, { gate, passportId, owner });
+  const nowMs = clock.now();
+  await refuseNonApprover(tx, caller, { gate, passportId, owner, nowMs });
   const own = passport === null ? null : tryStoredConstraints(passport.constraints, 'passport');
   refuseUselessOne(gate, own, wanted);
-  const nowMs = clock.now();
   if (terms.expiresAtMs <= nowMs) throw invalidRequest('expires_at', 'expires_at must be in the future.');
   if (
     (await standingApprovalsAt(tx, gate.gateId, nowMs)).length >= approvalsLimits.standingApprovalsPerGateMax

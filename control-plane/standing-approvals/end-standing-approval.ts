@@ -1,7 +1,10 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { StandingApprovalId } from '../../shared/model/ids.ts';
-import { type CountedStandingApproval, renderStandingApproval } from '../../shared/wire/standing-approval.ts';
+import {
+  type CountedStandingApproval,
+  renderStandingApproval,
+} from '../../shared/wire/api/standing-approval.ts';
 import {
   countStandingApprovals,
   findStandingApproval,

@@ -2,7 +2,8 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
-import { whyNotInWords } from '../../shared/wire/approval.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { whyNotInWords } from '../../shared/wire/api/approval.ts';
 import { readAnswerers } from '../approvals/answer-rule.ts';
 import { findOwners, findRequesters } from '../approvals/find-requesters.ts';
 import {
@@ -27,7 +28,13 @@ export async function refuseNonApprover(
     gate,
     passportId,
     owner,
-  }: { readonly gate: Gate; readonly passportId: PassportId | null; readonly owner: string | null },
+    nowMs,
+  }: {
+    readonly gate: Gate;
+    readonly passportId: PassportId | null;
+    readonly owner: string | null;
+    readonly nowMs: UnixMillis;
+  },
 ): Promise<void> {
   const { approvers, passkey } = gate.constraints.approvals ?? anyAnswerer;
   const rule: AnswerRule = { approvers, passkey, policyHash: null };
@@ -37,9 +44,15 @@ export async function refuseNonApprover(
     });
   const { accountId } = gate;
   const userId = caller.person?.userId ?? null;
-  const people = await readAnswerers(tx, { answers: [], gateAccountId: accountId }, userId);
+  const people = await readAnswerers(
+    tx,
+    { answers: [], gateAccountId: accountId },
+    { rule, also: userId, nowMs },
+  );
   const isRequesterLeftOut = approvers?.notRequester === true;
-  if (isRequesterLeftOut && owner !== null && holdsScope(caller.scopes, 'passports:issue'))
+  const isIndependent = approvers?.independent === true;
+  // Somebody who is one with an approver may issue passports, too.
+  if (isRequesterLeftOut && owner !== null && (isIndependent || holdsScope(caller.scopes, 'passports:issue')))
     throw new ApiError('not_an_approver', {
       message:
         'You may issue passports, so you could ask by one of this owner. Ask an approver who may not, or approve a passport ahead.',
@@ -47,11 +60,14 @@ export async function refuseNonApprover(
   const passports = owner === null ? passportId : { of: gate, owner };
   const behind =
     isRequesterLeftOut && passports !== null
-      ? await findRequesters(tx, { accountId, passports, askedBy: null })
+      ? await findRequesters(tx, {
+          ...{ accountId, passports, askedBy: null },
+          independentAtMs: isIndependent ? nowMs : null,
+        })
       : [];
   const owners = approvers?.notOwner === true ? await findOwners(tx, { accountId, passportId, owner }) : [];
   const requesters = [...behind, ...owners];
   const person = userId === null ? null : (people.get(userId) ?? null);
-  const whyNot = whyNotToAnswer(rule, { requesters }, person);
+  const whyNot = whyNotToAnswer(rule, { requesters, createdAtMs: nowMs }, person);
   if (whyNot !== null) throw new ApiError('not_an_approver', { message: whyNotInWords[whyNot] });
 }

@@ -2,7 +2,7 @@ import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { dayMs, hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
-import type { DecisionBucket, StatisticsStep } from '../../shared/wire/statistics.ts';
+import type { DecisionBucket, StatisticsStep } from '../../shared/wire/api/statistics.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { statisticsLimits } from './limits.ts';
 

@@ -4,15 +4,25 @@ import {
   DecisionStatisticsAnswer,
   DecisionStatisticsQuery,
   renderDecisionBucket,
-} from '../../shared/wire/statistics.ts';
+} from '../../shared/wire/api/statistics.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/caller.ts';
+import { operationsOf } from '../http/operation.ts';
 import { pathId } from '../http/path-id.ts';
 import { readTimeParameter } from '../http/time-parameter.ts';
 import { readStale } from '../storage/replica-reads.ts';
 import { readDecisionStatistics, spanOf } from './read-statistics.ts';
 
-const config = { scope: 'attestations:read' } as const;
+const api = operationsOf('Statistics', {
+  getDecisionStatistics: {
+    scope: 'attestations:read',
+    summary: 'Count decisions by time, outcome and reason',
+    description:
+      'Decisions at your gates, and those without a gate that you may read, by the time at which they were made. Every bucket from `from` to `to` ' +
+      'is in the answer, at most 1,440. Minutes are kept for two days, hours and days for 400. Gate tests do not count.',
+    errors: ['gate_not_found'],
+  },
+});
 
 /** How many decisions there were, by time, outcome and reason (contract §9). */
 export function statisticsRoutes({ sql, clock }: Pick<BaseDeps, 'sql' | 'clock'>): FastifyPluginAsyncTypebox {
@@ -20,7 +30,7 @@ export function statisticsRoutes({ sql, clock }: Pick<BaseDeps, 'sql' | 'clock'>
     app.get(
       '/statistics/decisions',
       {
-        config,
+        config: api.getDecisionStatistics,
         schema: { querystring: DecisionStatisticsQuery, response: { 200: DecisionStatisticsAnswer } },
       },
       async (request) => {

@@ -129,7 +129,7 @@ export function copyStatement(table: string, columns: readonly string[]): Templa
 
 /**
  * Runs a `copyStatement` with the rows, in the transaction of the caller. Both are sent in one go, and what
- * is sent next travels behind them. Rejects with the error of PostgreSQL, as any query does; nothing is
+ * is sent next travels after them. Rejects with the error of PostgreSQL, as any query does; nothing is
  * stored then.
  */
 export function copyIn(tx: Transaction, statement: TemplateStringsArray, rows: Buffer): PromiseLike<unknown> {

@@ -41,7 +41,7 @@ export const isTlsFailure = (error: Error): boolean =>
   (certificateCodes.has(error.code) || /^(?:TLS_REFUSED|ERR_TLS_|ERR_SSL_)/.test(error.code));
 
 /**
- * SQLSTATE classes and codes of PostgreSQL (its manual, appendix A) behind which the same call may succeed
+ * SQLSTATE classes and codes of PostgreSQL (its manual, appendix A) after which the same call may succeed
  * later: the server goes down or comes up, or too many want the same thing at once.
  */
 const sqlStates: readonly (readonly [prefix: string, code: ErrorCode])[] = [

@@ -1,11 +1,10 @@
 import { Gauge } from 'prom-client';
 import { limits } from '../../shared/model/limits.ts';
-import type { UnixMillis } from '../../shared/model/time.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import type { CarriedClock } from '../../shared/runtime/carried-clock.ts';
-import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import { storageLimits } from './limits.ts';
+import type { PulsePart } from './pulse.ts';
 import { leaveServer } from './session-settings.ts';
 
 /**
@@ -26,13 +25,12 @@ export async function readDatabaseClock(sql: Database, clock: CarriedClock): Pro
 }
 
 /**
- * Keeps `clock` at PostgreSQL's time: read once every `storageLimits.clockReadIntervalMs`, so that a clock
- * there which is set, or another database after a failover, is followed within that time. While the database
- * is away the time goes on. Nothing here ever throws.
+ * Keeps `clock` at PostgreSQL's time: read with every pulse, so that a clock there which is set, or another
+ * database after a failover, is followed within a second. While the database is away the time goes on.
  */
-export function followDatabaseClock(
+export function clockPart(
   deps: Pick<BaseDeps, 'sql' | 'logger' | 'metrics'> & { readonly clock: CarriedClock },
-): Repetition {
+): PulsePart<ReadClock> {
   const { sql, clock, logger, metrics } = deps;
   let isOff = false;
   new Gauge({
@@ -44,8 +42,7 @@ export function followDatabaseClock(
     },
   });
 
-  const read = async () => {
-    const jumpMs = await noteReading(sql, clock);
+  const note = (jumpMs: number) => {
     if (Math.abs(jumpMs) > limits.clockOffsetMsMax) {
       logger.error({ jump_ms: jumpMs }, 'the clock of the database has jumped; this program adopts it');
     }
@@ -61,20 +58,34 @@ export function followDatabaseClock(
     if (!isOff && wasOff) logger.info({}, 'the clock of this machine and that of the database agree again');
   };
 
-  return repeat(async () => {
-    // Other users of the database report that it is away.
-    await read().catch(() => undefined);
-    return storageLimits.clockReadIntervalMs;
-  });
+  return {
+    ask: (at) => at`SELECT json_build_object('nowMs', ${clockNowMs(at)}, 'isStandby', pg_is_in_recovery())`,
+    hear: (read, { monotonicMs }) => note(noteTime(sql, clock, read, monotonicMs)),
+  };
 }
+
+interface ReadClock {
+  readonly nowMs: UnixMillis;
+  readonly isStandby: boolean;
+}
+
+/** Not now(), which is the start of the statement's transaction; and cut to the millisecond, not rounded. */
+const clockNowMs = (sql: Database) => sql`floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint`;
 
 async function noteReading(sql: Database, clock: CarriedClock): Promise<number> {
   const askedAtMs = clock.monotonic();
-  // Not now(), which is the start of the statement's transaction; and cut to the millisecond, not rounded.
-  const [row] = await sql<[{ nowMs: UnixMillis; isStandby: boolean }]>`
-    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs",
-      pg_is_in_recovery() AS "isStandby"`;
+  const [row] = await sql<[ReadClock]>`
+    SELECT ${clockNowMs(sql)} AS "nowMs", pg_is_in_recovery() AS "isStandby"`;
+  return noteTime(sql, clock, row, askedAtMs);
+}
+
+function noteTime(
+  sql: Database,
+  clock: CarriedClock,
+  { nowMs, isStandby }: ReadClock,
+  askedAtMs: MonotonicMillis,
+): number {
   // A control plane that writes nothing would go on reading there.
-  if (row.isStandby) leaveServer(sql);
-  return clock.note({ nowMs: row.nowMs, askedAtMs });
+  if (isStandby) leaveServer(sql);
+  return clock.note({ nowMs, askedAtMs });
 }

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { chmod, chown, lstat, mkdir, mkdtemp, readdir, realpath, rm, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { makeFolder } from '../../shared/runtime/make-folder.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import type { GuardedCommand } from './guarded-process.ts';
 import {
@@ -33,7 +34,7 @@ const sharedHome = '/var/lib/agent-trust';
  * own.
  */
 export async function prepareEmbeddedPlace(dataDir: string): Promise<EmbeddedPlace> {
-  await mkdir(dataDir, { recursive: true });
+  await makeFolder(dataDir);
   const user = await postgresUser();
   const closedFolder = user === null ? null : await openDataDir(user, await realpath(dataDir));
   const home = await makeHome(join(dataDir, 'postgres'), user, closedFolder);

@@ -4,11 +4,6 @@ import { hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 /** Bounds of this room alone, each with its reason. */
 export const storageLimits = {
   /**
-   * The control plane reads PostgreSQL's clock this often; between two readings it goes on by its own
-   * monotonic one.
-   */
-  clockReadIntervalMs: secondMs,
-  /**
    * While an export waits for its reader its connection says something this often, so that it is not taken
    * for dead.
    */

@@ -38,7 +38,8 @@ export const advisoryLockSeeds = {
  * the order of a key, each said where it is done; by its bytes (`COLLATE "C"`) where the program or the
  * column has that order, because the database may sort as a language does. Rows that no other transaction can
  * see yet (an INSERT without ON CONFLICT) do not count; SKIP LOCKED never waits, but others may wait for its
- * rows. Tests watch every transaction of their databases for this order (`test/support/lock-watch.ts`).
+ * rows. Tests watch every transaction of their databases for this order
+ * (`test/support/database/lock-watch.ts`).
  */
 export const lockOrder = [
   'migrations',
@@ -60,14 +61,17 @@ export const lockOrder = [
   'login_attempts',
   // An event of an identity provider before what it changes.
   'security_events',
+  // Of passports, before these have them.
+  'owner_standings',
   'issuers',
   'federations',
   // A passport is put into one under its lock.
   'wallets',
   'passports',
   'passport_wallets',
-  'owner_standings',
+  'former_places',
   'unnamed_ends',
+  'suspensions',
   'api_keys',
   'webhooks',
   'channels',

@@ -10,7 +10,7 @@ export class MigrationError extends StartError {
 /**
  * `once`: in one transaction. The others are applied again and again, each time in a transaction of its own,
  * until the last statement returns no row: what takes long is done in steps of bounded length, and goes on
- * behind the last one after a stop. `steps`: before this build serves. `background`: while it serves.
+ * after the last one after a stop. `steps`: before this build serves. `background`: while it serves.
  */
 type MigrationKind = 'once' | 'steps' | 'background';
 
@@ -69,8 +69,8 @@ export function refuseForeignHistory(
     }
     if (own.name !== row.name) {
       throw new MigrationError(
-        `The database has applied ${row.name}, which this build lacks: it has ${own.name} in that place. ` +
-          'Start the version of agent-trust that this database belongs to.',
+        `An unreleased build of agent-trust has written this database: it has applied ${row.name}, where this ` +
+          `one has ${own.name}; restore a backup of a released version, or begin with an empty database.`,
       );
     }
     if (own.checksum !== row.checksum) {

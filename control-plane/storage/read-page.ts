@@ -1,6 +1,6 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 
 /**
  * One page of a list. `rows` answers at most `limit` items behind `page.behind`, in descending order of the

@@ -94,7 +94,7 @@ function splitCursor(text: string | undefined): { cursor: string | undefined; fr
     : { cursor: parts['cursor'], from: Number.parseInt(parts['place'] ?? '', 36) };
 }
 
-/** Behind everything that this connection's server has shown so far. */
+/** After everything that this connection's server has shown so far. */
 async function readLogPlace(sql: Database | Transaction): Promise<number> {
   const [row] = await sql<{ place: number }[]>`
     SELECT ((CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END)

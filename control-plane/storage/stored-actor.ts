@@ -1,6 +1,6 @@
 import { must } from '../../shared/errors/assert.ts';
 import type { Actor } from '../../shared/model/audit.ts';
-import { readActor, renderOptionalActor } from '../../shared/wire/audit.ts';
+import { readActor, renderOptionalActor } from '../../shared/wire/evidence/audit.ts';
 
 /** The text of a jsonb column that names an actor. */
 export function storedActor(actor: Actor | null): string | null {

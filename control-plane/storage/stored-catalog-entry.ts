@@ -1,5 +1,5 @@
 import { must } from '../../shared/errors/assert.ts';
-import { parseCatalogEntry } from '../../shared/wire/catalog.ts';
+import { parseCatalogEntry } from '../../shared/wire/api/catalog.ts';
 
 /**
  * A catalog entry as it lies in a row. They were rendered before they were written, so one that cannot be

@@ -1,6 +1,6 @@
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { Constraints } from '../../shared/model/constraints.ts';
-import { parseConstraints } from '../../shared/wire/constraints.ts';
+import { parseConstraints } from '../../shared/wire/api/constraints.ts';
 
 /**
  * Constraints as they lie in a row, in the public shape. They were validated before they were written, so an

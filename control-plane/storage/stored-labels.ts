@@ -1,7 +1,7 @@
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { Labels } from '../../shared/model/labels.ts';
-import type { FreeForm } from '../../shared/wire/fields.ts';
-import { parseLabels } from '../../shared/wire/labels.ts';
+import type { FreeForm } from '../../shared/wire/api/fields.ts';
+import { parseLabels } from '../../shared/wire/api/labels.ts';
 
 /** They were validated before they were written: unreadable ones are an InvariantError. */
 export function readStoredLabels(stored: unknown): Labels {

@@ -1,13 +1,16 @@
 import type { Bus } from '../../shared/bus/bus.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import { type FeedId, feedChannel, globalFeed, type Position } from '../../shared/wire/sync.ts';
-import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
+import { type FeedId, feedChannel, globalFeed, type Position } from '../../shared/wire/sync/sync.ts';
+import { parseFeedMessage } from '../../shared/wire/sync/sync-schema.ts';
 
 /** A hint that the sidecar is behind: only a reason to query the database. */
 export interface ChangeHints {
   /** Resolves on a hint, including one from before the call, or on timeout. */
   wait(timeMs: number): Promise<void>;
+  /** Ends the wait without a hint. */
+  end(): void;
+  readonly isHinted: boolean;
   stop(): Promise<void>;
 }
 
@@ -17,10 +20,13 @@ export async function subscribeToHints(
   known: { readonly accountId: AccountId; readonly after: Position },
 ): Promise<ChangeHints> {
   const wakeup = makeWakeup();
+  let isHinted = false;
   const listener = (feedId: FeedId, after: number) => (text: string) => {
     const message = parseFeedMessage(text);
     if (message === null || message.feed_id !== feedId) return;
-    if ((message.kind === 'heartbeat' ? message.head : message.revision) > after) wakeup.wake();
+    if ((message.kind === 'heartbeat' ? message.head : message.revision) <= after) return;
+    isHinted = true;
+    wakeup.wake();
   };
   const subscriptions = await Promise.all([
     bus.subscribe(feedChannel(known.accountId), listener(known.accountId, known.after.account.revision)),
@@ -28,6 +34,10 @@ export async function subscribeToHints(
   ]);
   return {
     wait: (timeMs) => wakeup.sleep(timeMs),
+    end: wakeup.wake,
+    get isHinted() {
+      return isHinted;
+    },
     stop: async () => {
       await Promise.all(subscriptions.map((unsubscribe) => unsubscribe()));
     },

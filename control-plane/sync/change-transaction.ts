@@ -6,21 +6,23 @@
 
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import { type FeedId, feedChannel, globalFeed } from '../../shared/wire/sync.ts';
-import type { Change, ChangeEntry } from '../../shared/wire/sync-schema.ts';
-import { signChange } from '../../shared/wire/sync-signature.ts';
+import { type FeedId, feedChannel, globalFeed } from '../../shared/wire/sync/sync.ts';
+import type { Change, ChangeEntry } from '../../shared/wire/sync/sync-schema.ts';
+import { signChange } from '../../shared/wire/sync/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { beginReading, together } from '../storage/together.ts';
 import { countItem } from './count-items.ts';
+import { heardHeadsOf } from './heard-heads.ts';
+import { syncLimits } from './limits.ts';
 
 type ChangeDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys'>;
 
 /**
- * Publishes to the sidecars of this feed; resolves to the revision of the change once written, before the
- * commit.
+ * Publishes to the sidecars of this feed; resolves to the revision of the last change once written, before
+ * the commit. Of more than `syncLimits.changesAtOnceMax` the rest have sidecars load a snapshot.
  */
-export type WriteChange = (feedId: FeedId, change: Change) => Promise<number>;
+export type WriteChange = (feedId: FeedId, ...changes: readonly Change[]) => Promise<number>;
 
 export interface Beginning {
   /** The first statements of `work` only read or lock, so they are sent with the BEGIN. Default: no. */
@@ -49,15 +51,15 @@ export async function changeTransaction<T>(
   const entries: ChangeEntry[] = [];
   const inTransaction = async (tx: Transaction) => {
     let lockedLast: FeedId | null = null;
-    const change: WriteChange = async (feedId, what) => {
+    const change: WriteChange = async (feedId, ...what) => {
       assert(
         lockedLast === null || !locksBefore(feedId, lockedLast),
         'heads are locked in order, global last',
       );
       lockedLast = feedId;
-      const entry = await writeChange(tx, deps, feedId, what);
-      entries.push(entry);
-      return entry.revision;
+      const { written, revision } = await writeChanges(tx, deps, feedId, what);
+      entries.push(...written);
+      return revision;
     };
     // In an object, because postgres.js would await the elements of an array.
     return { result: await work(tx, change) };
@@ -65,7 +67,10 @@ export async function changeTransaction<T>(
   const { result } = await (readsFirst
     ? beginReading(deps.sql, inTransaction)
     : deps.sql.begin(inTransaction));
-  for (const entry of entries) deps.bus.publish(feedChannel(entry.feed_id), JSON.stringify(entry));
+  for (const entry of entries) {
+    heardHeadsOf(deps.sql).noteChange(entry.feed_id, deps.clock.monotonic());
+    deps.bus.publish(feedChannel(entry.feed_id), JSON.stringify(entry));
+  }
   return result;
 }
 
@@ -74,30 +79,40 @@ export async function createFeed(tx: Transaction, accountId: AccountId): Promise
   await tx`INSERT INTO feeds (feed_id, revision) VALUES (${accountId}, 0)`;
 }
 
-async function writeChange(
+async function writeChanges(
   tx: Transaction,
   deps: ChangeDeps,
   feedId: FeedId,
-  change: Change,
-): Promise<ChangeEntry> {
+  changes: readonly Change[],
+): Promise<{ readonly written: readonly ChangeEntry[]; readonly revision: number }> {
+  const told = changes.slice(0, syncLimits.changesAtOnceMax);
+  // A revision without an entry is a hole, which only a snapshot closes.
+  const steps = told.length + (told.length < changes.length ? 1 : 0);
   const rows = await tx<{ revision: number }[]>`
-    UPDATE feeds SET revision = revision + 1 WHERE feed_id = ${feedId} RETURNING revision`;
+    UPDATE feeds SET revision = revision + ${steps} WHERE feed_id = ${feedId} RETURNING revision`;
   const { revision } = must(rows[0], 'every account has a feed from its creation on');
+  const before = revision - steps;
   // Separate statements: the one that waited for the head does not see what the previous writer committed in
   // the meantime.
-  const [, [last]] = await together([
-    () => countItem(tx, feedId, change),
+  const [[last]] = await together([
     () => tx<{ signature: string }[]>`
-      SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${revision - 1}`,
+      SELECT signature FROM changes WHERE feed_id = ${feedId} AND revision = ${before}`,
+    ...told.map((change) => () => countItem(tx, feedId, change)),
   ]);
-  const place = { feedId, revision, previous: last?.signature ?? '' };
-  const entry = signChange(deps.signingKeys.current('sync'), place, change);
+  const key = deps.signingKeys.current('sync');
+  let previous = last?.signature ?? '';
+  const written = told.map((change, place) => {
+    const entry = signChange(key, { feedId, revision: before + 1 + place, previous }, change);
+    previous = entry.signature;
+    return entry;
+  });
   // Sent as text: the driver would encode a jsonb parameter a second time.
   await tx`
     INSERT INTO changes (feed_id, revision, kind, body, signing_key_id, signature, created_at_ms)
-    VALUES (${feedId}, ${revision}, ${entry.kind}, ${JSON.stringify(entry.body)}::text::jsonb,
-      ${entry.signing_key_id}, ${entry.signature}, ${deps.clock.now()})`;
-  return entry;
+    SELECT ${feedId}, ${before} + place, kind, body::jsonb, ${key.kid}, signature, ${deps.clock.now()}
+    FROM unnest(${written.map(({ kind }) => kind)}::text[], ${written.map(({ body }) => JSON.stringify(body))}::text[],
+      ${written.map(({ signature }) => signature)}::text[]) WITH ORDINALITY AS new (kind, body, signature, place)`;
+  return { written, revision };
 }
 
 function locksBefore(feedId: FeedId, other: FeedId): boolean {

@@ -2,8 +2,8 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { ApiKeyId, GateId, IssuerId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { FeedId } from '../../shared/wire/sync.ts';
-import type { Change, FederationInFeed, GateBody } from '../../shared/wire/sync-schema.ts';
+import type { FeedId } from '../../shared/wire/sync/sync.ts';
+import type { Change, FederationInFeed, GateBody } from '../../shared/wire/sync/sync-schema.ts';
 import type { Transaction } from '../base/database.ts';
 import { syncLimits } from './limits.ts';
 

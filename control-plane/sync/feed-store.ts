@@ -2,8 +2,8 @@ import { must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type FeedId, type FeedPosition, globalFeed } from '../../shared/wire/sync.ts';
-import type { ChangeEntry } from '../../shared/wire/sync-schema.ts';
+import { type FeedId, type FeedPosition, globalFeed } from '../../shared/wire/sync/sync.ts';
+import type { ChangeEntry } from '../../shared/wire/sync/sync-schema.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { syncLimits } from './limits.ts';
@@ -25,10 +25,14 @@ export async function readHeads(sql: Database | Transaction, accountId: AccountI
   return { account: head(accountId), global: head(globalFeed) };
 }
 
-/** The head of the global feed, and of each account that has a connected sidecar. */
-export const readHeardHeads = (sql: Database) =>
-  sql<{ feed_id: FeedId; revision: number }[]>`
-    SELECT feed_id, revision FROM feeds WHERE feed_id = ${globalFeed}
+/**
+ * The head of the global feed, and of each account that has a connected sidecar: feed, revision, and the
+ * signature there.
+ */
+export const heardHeads = (sql: Database) =>
+  sql`
+    SELECT json_agg(json_build_array(feed_id, revision, coalesce(signature, '')))
+    FROM feeds LEFT JOIN changes USING (feed_id, revision) WHERE feed_id = ${globalFeed}
       OR feed_id IN (SELECT account_id FROM sidecars
         WHERE last_seen_at_ms > ${databaseNowMs(sql)} - ${limits.sidecarConnectedMs}::bigint)`;
 
@@ -85,7 +89,7 @@ export async function trimChanges(sql: Database, nowMs: UnixMillis): Promise<num
   return removed.count;
 }
 
-/** Lets feeds go on behind these revisions, so that none of them is given out twice. */
+/** Lets feeds go on after these revisions, so that none of them is given out twice. */
 export async function raiseFeeds(
   tx: Transaction,
   heads: readonly { readonly feedId: FeedId; readonly revision: number }[],

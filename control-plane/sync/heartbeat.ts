@@ -1,33 +1,54 @@
 import { Counter, Gauge } from 'prom-client';
 import { limits } from '../../shared/model/limits.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
-import { feedChannel } from '../../shared/wire/sync.ts';
-import { signHeartbeat } from '../../shared/wire/sync-signature.ts';
+import { type FeedId, feedChannel, globalFeed } from '../../shared/wire/sync/sync.ts';
+import { signHeartbeat } from '../../shared/wire/sync/sync-signature.ts';
 import type { SigningDeps } from '../signing/deps.ts';
-import { readHeardHeads, trimChanges } from './feed-store.ts';
+import { dueWorkOf } from '../storage/due-work.ts';
+import type { PulsePart } from '../storage/pulse.ts';
+import { heardHeads, trimChanges } from './feed-store.ts';
+import { heardHeadsOf } from './heard-heads.ts';
 import { syncLimits } from './limits.ts';
+import { seenSidecarsOf } from './seen-sidecars.ts';
 import { trimSidecars } from './sidecar-store.ts';
 
 /**
- * Every `limits.heartbeatIntervalMs` each replica publishes the current head, read from PostgreSQL, to each
- * feed that a connected sidecar follows (ARCHITECTURE.md, "The change feed"). Without the database there is
- * no heartbeat, and sidecars see their state age. Occasionally it also removes old changes and forgotten
- * sidecars. Never throws; logs the start and the end of a failure.
+ * With every pulse each replica publishes the current head, read from PostgreSQL, to each feed that a
+ * connected sidecar follows (ARCHITECTURE.md, "The change feed"). Without the database there is no heartbeat,
+ * and sidecars see their state age. Logs the start and the end of a failure.
  */
-export function startHeartbeat(
-  deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'logger' | 'metrics' | 'replicaId'>,
-): Repetition {
+export function heartbeats(
+  deps: Pick<SigningDeps, 'sql' | 'bus' | 'signingKeys' | 'logger' | 'metrics' | 'replicaId'>,
+): PulsePart<readonly (readonly [FeedId, number, string])[]> {
   const outcome = reporter(deps);
-  let trimmedAtMs = deps.clock.monotonic();
-
-  const beat = async () => {
-    try {
-      await publishHeads(deps);
+  const { sql, bus, replicaId } = deps;
+  let globalHead: number | null = null;
+  return {
+    ask: heardHeads,
+    hear: (heads, { atMs, monotonicMs }) => {
+      heardHeadsOf(sql).hear(heads, monotonicMs);
+      const key = deps.signingKeys.current('sync');
+      for (const [feed_id, head] of heads) {
+        const beat = signHeartbeat(key, { feed_id, head, replica: replicaId, at_ms: atMs });
+        bus.publish(feedChannel(feed_id), JSON.stringify(beat));
+        if (feed_id !== globalFeed || head === globalHead) continue;
+        globalHead = head;
+        // Among what all accounts share are the signing keys.
+        dueWorkOf(sql).wake('keys');
+      }
       outcome.good();
-    } catch (error) {
-      outcome.bad(error);
-    }
+    },
+    fail: outcome.bad,
   };
+}
+
+/**
+ * Says once a second that the sidecars of this replica are alive, and removes old changes and forgotten
+ * sidecars now and then. Never throws.
+ */
+export function keepSidecars(deps: Pick<SigningDeps, 'sql' | 'clock' | 'logger'>): Repetition {
+  const seen = seenSidecarsOf(deps);
+  let trimmedAtMs = deps.clock.monotonic();
 
   const trim = async () => {
     if (deps.clock.monotonic() - trimmedAtMs < syncLimits.changeTrimIntervalMs) return;
@@ -41,25 +62,21 @@ export function startHeartbeat(
     }
   };
 
-  return repeat(async () => {
+  seen.isKept = true;
+  const repetition = repeat(async () => {
     const startedAtMs = deps.clock.monotonic();
-    await beat();
+    // The database is away: others report that, and they wait to be written.
+    await seen.write().catch(() => undefined);
     await trim();
     return limits.heartbeatIntervalMs - (deps.clock.monotonic() - startedAtMs);
   });
-}
-
-async function publishHeads(
-  deps: Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'signingKeys' | 'replicaId'>,
-): Promise<void> {
-  // Before the query, so the heads are at most as old as the heartbeat states.
-  const atMs = deps.clock.now();
-  const heads = await readHeardHeads(deps.sql);
-  const key = deps.signingKeys.current('sync');
-  for (const { feed_id, revision } of heads) {
-    const beat = signHeartbeat(key, { feed_id, head: revision, replica: deps.replicaId, at_ms: atMs });
-    deps.bus.publish(feedChannel(feed_id), JSON.stringify(beat));
-  }
+  return {
+    ...repetition,
+    stop: async () => {
+      seen.isKept = false;
+      await repetition.stop();
+    },
+  };
 }
 
 /** One log line per change of state, however long a failure lasts. */

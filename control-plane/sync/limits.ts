@@ -23,6 +23,8 @@ export const syncLimits = {
    * KB, stay below `limits.changesBytesMax`.
    */
   changesPerAnswerMax: 500,
+  /** Changes that a transaction signs under the head of a feed: 40 ms of the event loop. */
+  changesAtOnceMax: 1_000,
   /** Changes are kept this long; a sidecar offline for longer loads a snapshot. */
   changeRetentionMs: 24 * hourMs,
   /** Old changes removed at a time: a short statement, often enough for 80 changes a second. */
@@ -46,6 +48,11 @@ export const syncLimits = {
   snapshotGatesPerTurn: 32,
   /** Of `limits.feedItemsBytesMax`, for gates: they leave room for 50,000 keys, so that one can be rolled. */
   gatesBytesMax: 176 * 1024 * 1024,
+  /**
+   * A pull that waits is answered by the next pulse after this, and by heads that are no older: what it says
+   * is as fresh as after a look of its own.
+   */
+  pulseWaitMsMin: 100,
   /** First and longest pause between polls for acknowledgements at other replicas. */
   ackLookFirstMs: 25,
   ackLookLastMs: 200,

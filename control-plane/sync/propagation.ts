@@ -2,7 +2,7 @@ import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import { ackChannel } from '../../shared/wire/sync.ts';
+import { ackChannel } from '../../shared/wire/sync/sync.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { syncLimits } from './limits.ts';
 import { findServingAccounts, lookAtSidecars } from './sidecar-store.ts';

@@ -1,12 +1,14 @@
 import type { AccountId } from '../../shared/model/ids.ts';
-import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
-import type { ChangesAnswer } from '../../shared/wire/sync-schema.ts';
+import { limits } from '../../shared/model/limits.ts';
+import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync/sync.ts';
+import type { ChangesAnswer } from '../../shared/wire/sync/sync-schema.ts';
 import type { RecordFormDeps } from '../base/record-form.ts';
 import { historyOf } from '../history/history.ts';
 import { feedsReceipt } from '../history/receipts.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { subscribeToHints } from './change-hints.ts';
 import { readEntries, readHeads } from './feed-store.ts';
+import { heardHeadsOf } from './heard-heads.ts';
 import { syncLimits } from './limits.ts';
 
 type ReadDeps = Pick<SigningDeps, 'sql' | 'clock' | 'bus' | 'replicaId' | 'sealer'> & RecordFormDeps;
@@ -17,9 +19,10 @@ interface Reader {
 }
 
 /**
- * The entries a sidecar has not applied yet, waiting up to `waitMs` for the first. Heads are always read from
- * the database, so a lost push only costs the rest of the wait. Global entries come before the account's,
- * each feed in order: the global feed announces a new sync key that may have signed entries of the other.
+ * The entries a sidecar has not applied yet, waiting up to `waitMs` for the first. Heads are those of the
+ * database, by the pulse or by a look of its own, so a lost push only costs the rest of the wait. Global
+ * entries come before the account's, each feed in order: the global feed announces a new sync key that may
+ * have signed entries of the other.
  */
 export async function readChanges(
   deps: ReadDeps,
@@ -28,11 +31,20 @@ export async function readChanges(
   const askedAtMs = deps.clock.monotonic();
   // Subscribe before the first query, so that no change is missed in between.
   const news = reader.waitMs === 0 ? null : await subscribeToHints(deps.bus, reader);
+  const waitedMs = () => deps.clock.monotonic() - askedAtMs;
+  const { listeners } = heardHeadsOf(deps.sql);
+  const onPulse = () => {
+    // A pull that has just come would come again at once.
+    if (waitedMs() >= syncLimits.pulseWaitMsMin) news?.end();
+  };
+  listeners.add(onPulse);
   try {
-    let answer = await look(deps, reader);
+    const known = news === null ? null : lookAtPulse(deps, reader, 2 * limits.heartbeatIntervalMs);
+    let answer = known ?? (await look(deps, reader));
     if (news !== null && hasNothing(answer)) {
-      await news.wait(reader.waitMs - (deps.clock.monotonic() - askedAtMs));
-      answer = await look(deps, reader);
+      await news.wait(reader.waitMs - waitedMs());
+      const atPulse = news.isHinted ? null : lookAtPulse(deps, reader, syncLimits.pulseWaitMsMin);
+      answer = atPulse ?? (await look(deps, reader));
     }
     const { current: generation } = await historyOf(deps.sql).generations();
     const answeredAtMs = deps.clock.monotonic();
@@ -53,6 +65,7 @@ export async function readChanges(
       }),
     };
   } finally {
+    listeners.delete(onPulse);
     await news?.stop();
   }
 }
@@ -73,6 +86,17 @@ function positionAfter({ accountId, after }: Reader, entries: ChangesAnswer['ent
     return last === undefined ? place : { revision: last.revision, mark: last.signature };
   };
   return { account: behind(accountId, after.account), global: behind(globalFeed, after.global) };
+}
+
+/** Null unless the reader is at both heads, and the pulse has read them so short a time ago. */
+function lookAtPulse({ sql, clock }: ReadDeps, { accountId, after }: Reader, ageMsMax: number): Look | null {
+  const headsAtMs = heardHeadsOf(sql).readAtMs([
+    [accountId, after.account],
+    [globalFeed, after.global],
+  ]);
+  if (headsAtMs === null || clock.monotonic() - headsAtMs > ageMsMax) return null;
+  const heads = { account_head: after.account.revision, global_head: after.global.revision };
+  return { changes: { entries: [], ...heads, snapshot_needed: false }, headsAtMs };
 }
 
 const hasNothing = ({ changes }: Look): boolean => changes.entries.length === 0 && !changes.snapshot_needed;

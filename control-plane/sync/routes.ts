@@ -3,9 +3,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { clockOffsetHeader, parseClockOffset } from '../../shared/wire/clock-offset.ts';
-import { decisionTimesHeader, parseDecisionTimes } from '../../shared/wire/decision-times.ts';
-import { ackChannel, type Position, parseSidecarAgent, syncVersion } from '../../shared/wire/sync.ts';
+import { clockOffsetHeader, parseClockOffset } from '../../shared/wire/sync/clock-offset.ts';
+import { decisionTimesHeader, parseDecisionTimes } from '../../shared/wire/sync/decision-times.ts';
+import { ackChannel, type Position, parseSidecarAgent, syncVersion } from '../../shared/wire/sync/sync.ts';
 import {
   AckRequest,
   ChangesQuery,
@@ -13,7 +13,7 @@ import {
   ConnectRequest,
   GoodbyeRequest,
   HistoryReport,
-} from '../../shared/wire/sync-schema.ts';
+} from '../../shared/wire/sync/sync-schema.ts';
 import type { RecordFormDeps } from '../base/record-form.ts';
 import { type OnRegressed, takeReport } from '../history/take-report.ts';
 import { callerOf } from '../http/caller.ts';
@@ -22,13 +22,8 @@ import { fairShare } from '../storage/fair-share.ts';
 import { syncLimits } from './limits.ts';
 import { readChanges } from './read-changes.ts';
 import { refuseUnknownConnection } from './refuse.ts';
-import {
-  type Connection,
-  connectSidecar,
-  noteSidecar,
-  noteStopped,
-  type SaidOfItself,
-} from './sidecar-store.ts';
+import { seenSidecarsOf } from './seen-sidecars.ts';
+import { type Connection, connectSidecar, noteStopped, type SaidOfItself } from './sidecar-store.ts';
 import { refuseSyncVersion } from './sync-version.ts';
 import { takeSnapshot } from './take-snapshot.ts';
 
@@ -40,8 +35,8 @@ const connectionSecretBytes = 16;
 const historyReportBytesMax = 2 * 1024 * 1024;
 
 /**
- * Endpoints for sidecars (ARCHITECTURE.md, "The change feed"). Not a public interface; shared/wire/sync.ts
- * documents each call.
+ * Endpoints for sidecars (ARCHITECTURE.md, "The change feed"). Not a public interface;
+ * shared/wire/sync/sync.ts documents each call.
  */
 export function syncRoutes(deps: SyncDeps, onRegressed: OnRegressed): FastifyPluginAsyncTypebox {
   return async (app) => {
@@ -101,15 +96,14 @@ function stateRoutes(deps: SyncDeps): FastifyPluginAsyncTypebox {
 }
 
 function positionRoutes(deps: SyncDeps): FastifyPluginAsyncTypebox {
+  const seen = seenSidecarsOf(deps);
   /** Notes what a connection has applied and wakes waiting revocations. False: the connection is unknown. */
   const note = async (
     connection: Connection,
     applied: Position,
     said: SaidOfItself = {},
   ): Promise<boolean> => {
-    const isKnown = await noteSidecar(deps.sql, connection, applied, said);
-    if (isKnown) deps.bus.publish(ackChannel, '');
-    return isKnown;
+    return seen.note(connection, applied, { said, news: () => deps.bus.publish(ackChannel, '') });
   };
 
   return async (app) => {
@@ -144,6 +138,7 @@ function positionRoutes(deps: SyncDeps): FastifyPluginAsyncTypebox {
     app.post('/sync/goodbye', { config, schema: { body: GoodbyeRequest } }, async (request) => {
       const { accountId } = callerOf(request);
       const { sidecar_id: sidecarId, connection_id: connectionId } = request.body;
+      seen.forget(sidecarId);
       const hasStopped = await noteStopped(deps.sql, { sidecarId, connectionId, accountId });
       if (hasStopped) {
         deps.logger.info({ sidecar_id: sidecarId, account_id: accountId }, 'a sidecar has stopped');

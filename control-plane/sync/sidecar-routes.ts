@@ -1,20 +1,30 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import type { Static } from 'typebox';
 import { renderTime } from '../../shared/model/time.ts';
-import { PagingQuery, placePage, renderPage } from '../../shared/wire/paging.ts';
-import { type SidecarAnswer, SidecarListAnswer } from '../../shared/wire/sidecar.ts';
+import { PagingQuery, placePage, renderPage } from '../../shared/wire/api/paging.ts';
+import { type SidecarAnswer, SidecarListAnswer } from '../../shared/wire/api/sidecar.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { callerOf } from '../http/caller.ts';
+import { operationsOf } from '../http/operation.ts';
 import { listSidecars, type SeenSidecar } from './sidecar-store.ts';
 
-const config = { scope: 'gates:read' } as const;
+const api = operationsOf('Statistics', {
+  listSidecars: {
+    scope: 'gates:read',
+    summary: 'List the sidecars of your account',
+    description: 'Those last heard of first. A sidecar serves both modes.',
+  },
+});
 
 /** The sidecars of the caller's account, which serve both modes. */
 export function sidecarRoutes({ sql }: Pick<BaseDeps, 'sql'>): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/sidecars',
-      { config, schema: { querystring: PagingQuery, response: { 200: SidecarListAnswer } } },
+      {
+        config: api.listSidecars,
+        schema: { querystring: PagingQuery, response: { 200: SidecarListAnswer } },
+      },
       async (request) => {
         const { accountId } = callerOf(request);
         // Sidecars serve both modes, so paging may continue in the other one.

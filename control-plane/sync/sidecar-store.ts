@@ -5,9 +5,9 @@ import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
-import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
+import type { DecisionTimes } from '../../shared/wire/sync/decision-times.ts';
+import { type FeedId, type FeedPosition, globalFeed, type Position } from '../../shared/wire/sync/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
@@ -180,6 +180,36 @@ export async function noteSidecar(
     param: 'connection_id',
     message: 'Another process has connected with this sidecar_id, and only the newest connection counts.',
   });
+}
+
+/**
+ * Notes at once what `noteSidecar` has noted of these before, but for their positions: they called so long
+ * ago. Resolves to those that the database still knows.
+ */
+export async function noteAllSeen(
+  sql: Database,
+  seen: readonly (Connection & SaidOfItself & { readonly agoMs: number })[],
+): Promise<ReadonlySet<string>> {
+  if (seen.length === 0) return new Set();
+  const rows = await sql<{ id: string }[]>`
+    UPDATE sidecars s SET last_seen_at_ms = greatest(last_seen_at_ms, ${databaseNowMs(sql)} - n.ago_ms),
+      clock_offset_ms = coalesce(n.clock_offset_ms, s.clock_offset_ms), decisions = coalesce(n.decisions, s.decisions),
+      decision_p50_ms = CASE WHEN n.decisions IS NULL THEN s.decision_p50_ms ELSE n.p50_ms END,
+      decision_p99_ms = CASE WHEN n.decisions IS NULL THEN s.decision_p99_ms ELSE n.p99_ms END
+    FROM unnest(
+      ${seen.map(({ sidecarId }) => sidecarId)}::text[],
+      ${seen.map(({ accountId }) => accountId)}::text[],
+      ${seen.map(({ connectionId }) => processOf(connectionId))}::text[],
+      ${seen.map(({ agoMs }) => Math.round(agoMs))}::bigint[],
+      ${seen.map(({ clockOffsetMs = null }) => clockOffsetMs)}::bigint[],
+      ${seen.map(({ times = null }) => times?.decisions ?? null)}::bigint[],
+      ${seen.map(({ times = null }) => times?.p50Ms ?? null)}::float8[],
+      ${seen.map(({ times = null }) => times?.p99Ms ?? null)}::float8[]
+    ) AS n (sidecar_id, account_id, process, ago_ms, clock_offset_ms, decisions, p50_ms, p99_ms)
+    WHERE s.sidecar_id = n.sidecar_id AND s.account_id = n.account_id
+      AND split_part(s.connection_id, '.', 2) = n.process
+    RETURNING s.sidecar_id AS id`;
+  return new Set(rows.map(({ id }) => id));
 }
 
 /**

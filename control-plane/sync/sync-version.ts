@@ -4,7 +4,7 @@ import {
   syncVersion,
   syncVersionHeader,
   syncVersionUnsupported,
-} from '../../shared/wire/sync.ts';
+} from '../../shared/wire/sync/sync.ts';
 import { refuse } from './refuse.ts';
 
 /** Refuses calls of sidecars of a version that this control plane does not speak, before anything is done. */

@@ -6,16 +6,17 @@ import { type IdDigest, idDigestBytes } from '../../shared/model/id-digest.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, secondMs, type UnixMillis } from '../../shared/model/time.ts';
-import { type GateConstraints, hideFromOlder } from '../../shared/wire/constraints.ts';
-import { globalFeed, syncVersion } from '../../shared/wire/sync.ts';
+import { publicUrlOf } from '../../shared/wire/api/console-url.ts';
+import { type GateConstraints, hideFromOlder } from '../../shared/wire/api/constraints.ts';
+import { globalFeed, syncVersion } from '../../shared/wire/sync/sync.ts';
 import type {
   ApiKeyBody,
   FederationInFeed,
   GateBody,
   PassportStandingGroup,
   Snapshot,
-} from '../../shared/wire/sync-schema.ts';
-import { snapshotSignatures } from '../../shared/wire/sync-signature.ts';
+} from '../../shared/wire/sync/sync-schema.ts';
+import { snapshotSignatures } from '../../shared/wire/sync/sync-signature.ts';
 import type { Transaction } from '../base/database.ts';
 import { readGenerations } from '../history/history-store.ts';
 import { feedsReceipt } from '../history/receipts.ts';
@@ -34,7 +35,7 @@ import { syncLimits } from './limits.ts';
  * megabytes: read, hashed and written as a whole it would stop the event loop for seconds.
  */
 export async function takeSnapshot(
-  deps: Pick<SigningDeps, 'sql' | 'signingKeys' | 'sealer'>,
+  deps: Pick<SigningDeps, 'sql' | 'signingKeys' | 'sealer' | 'baseUrl'>,
   accountId: AccountId,
 ): Promise<readonly Uint8Array[]> {
   const text = makeText();
@@ -139,7 +140,7 @@ const standingApprovals = (tx: Transaction, nowMs: UnixMillis) => tx`(
 
 async function readAllButGates(
   tx: Transaction,
-  { signingKeys }: Pick<SigningDeps, 'signingKeys'>,
+  { signingKeys, baseUrl }: Pick<SigningDeps, 'signingKeys' | 'baseUrl'>,
   accountId: AccountId,
 ): Promise<Omit<Snapshot, 'gates'> & { readonly generation: string }> {
   const [clock] = await tx<{ nowMs: UnixMillis }[]>`SELECT ${databaseNowMs(tx)} AS "nowMs"`;
@@ -192,6 +193,7 @@ async function readAllButGates(
     suspended_accounts: accounts.map(({ digest }) => encodeBase64url(digest) as IdDigest),
     frozen_wallets: wallets.map(({ key }) => key),
     signing_keys: keys.filter(({ purpose }) => purpose !== 'log').map(publicHalf),
+    public_url: publicUrlOf(baseUrl),
     taken_at_ms: takenAtMs,
   };
 }

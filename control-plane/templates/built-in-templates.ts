@@ -1,6 +1,6 @@
 import type { BuiltInTemplateId, Template } from '../../shared/model/template.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type GateConstraints, parseConstraints } from '../../shared/wire/constraints.ts';
+import { type GateConstraints, parseConstraints } from '../../shared/wire/api/constraints.ts';
 
 /** When the service first had them. */
 const createdAtMs = Date.UTC(2026, 10, 1) as UnixMillis;

@@ -1,6 +1,6 @@
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
-import type { NewTemplate } from '../../shared/wire/template.ts';
+import type { NewTemplate } from '../../shared/wire/api/template.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { insertTemplate } from './template-store.ts';

@@ -1,22 +1,47 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { NamedListQuery, PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
+import {
+  NamedListQuery,
+  PageAnswer,
+  partsAsked,
+  placePage,
+  renderPage,
+} from '../../shared/wire/api/paging.ts';
 import {
   parseTemplateCreation,
   renderTemplate,
   TemplateAnswer,
   TemplateCreation,
-} from '../../shared/wire/template.ts';
+} from '../../shared/wire/api/template.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { createTemplate } from './create-template.ts';
 import { findTemplate, listTemplates } from './template-of.ts';
 import { hasTemplateNamed } from './template-store.ts';
 
-const create = { scope: 'templates:create', creates: true } as const;
-const read = { scope: 'templates:read' } as const;
+const api = operationsOf('Templates', {
+  createTemplate: {
+    scope: 'templates:create',
+    creates: true,
+    summary: 'Create a template',
+    errors: ['precondition_failed'],
+    requestHeaders: ['If-None-Match: *'],
+    examples: {
+      template: {
+        value: {
+          name: 'Small purchases',
+          trust_level: 'L2',
+          constraints: { spend_limits: { per_transaction_usd: 10 } },
+        },
+      },
+    },
+  },
+  listTemplates: { scope: 'templates:read', summary: 'List templates, own and built-in' },
+  getTemplate: { scope: 'templates:read', summary: 'Get a template', errors: ['template_not_found'] },
+});
 
 /** Templates of gates (contract §4): built-in ones, and those of the caller's account and mode. */
 export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
@@ -24,7 +49,7 @@ export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post(
       '/templates',
-      { config: create, schema: { body: TemplateCreation, response: { 201: TemplateAnswer } } },
+      { config: api.createTemplate, schema: { body: TemplateCreation, response: { 201: TemplateAnswer } } },
       async (request, reply) => {
         const wanted = parseTemplateCreation(request.body);
         return answerCreated(request, reply, {
@@ -44,7 +69,7 @@ export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/templates',
       {
-        config: read,
+        config: api.listTemplates,
         schema: { querystring: NamedListQuery, response: { 200: PageAnswer(TemplateAnswer) } },
       },
       async (request) => {
@@ -62,7 +87,7 @@ export function templateRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/templates/:id',
-      { config: read, schema: { params: IdParams, response: { 200: TemplateAnswer } } },
+      { config: api.getTemplate, schema: { params: IdParams, response: { 200: TemplateAnswer } } },
       async (request) => {
         const template = await findTemplate(deps.sql, callerOf(request), request.params.id);
         if (template === null) throw new ApiError('template_not_found');

@@ -8,7 +8,7 @@ import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database } from '../base/database.ts';
 import { readItems, readPage } from '../storage/read-page.ts';
 import { builtInTemplates } from './built-in-templates.ts';
@@ -82,7 +82,7 @@ type Listed = Template | TemplateRow;
 const holdsPart = (name: string, part: string | null): boolean =>
   part === null || name.toLowerCase().includes(part.toLowerCase());
 
-/** How many of these built-in ones a page behind this template passes over. */
+/** How many of these built-in ones a page passes over that begins after this template. */
 function builtInUpTo(found: readonly Template[], templateId: string): number {
   const place = found.findIndex((each) => each.templateId === templateId);
   return place < 0 ? found.length : place + 1;

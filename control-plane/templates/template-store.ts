@@ -2,8 +2,8 @@ import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { TemplateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Template } from '../../shared/model/template.ts';
-import { renderConstraints } from '../../shared/wire/constraints.ts';
-import type { PagePlace } from '../../shared/wire/paging.ts';
+import { renderConstraints } from '../../shared/wire/api/constraints.ts';
+import type { PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { hasPart } from '../storage/has-part.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
@@ -64,7 +64,7 @@ export async function countOwnTemplates(
   return must(counted, 'a count has a row').total;
 }
 
-/** Newest first, behind an id; for `toTemplate`. */
+/** Newest first, after an id; for `toTemplate`. */
 export async function readOwnTemplates(
   sql: Database,
   owner: Owner,

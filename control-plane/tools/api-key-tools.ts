@@ -1,4 +1,4 @@
-import { ApiKeyCreation, NewApiKeyAnswer, parseApiKeyCreation } from '../../shared/wire/api-key.ts';
+import { ApiKeyCreation, NewApiKeyAnswer, parseApiKeyCreation } from '../../shared/wire/api/api-key.ts';
 import { createApiKeyUseCase } from '../api-keys/create-api-key-use-case.ts';
 import { createNow } from './create-now.ts';
 import { defineTool } from './tool.ts';

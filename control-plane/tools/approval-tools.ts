@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
-import { ApprovalAnswer, ApprovalListQuery, ApprovalResolution } from '../../shared/wire/approval.ts';
-import { closed } from '../../shared/wire/fields.ts';
-import { PageAnswer } from '../../shared/wire/paging.ts';
+import { ApprovalAnswer, ApprovalListQuery, ApprovalResolution } from '../../shared/wire/api/approval.ts';
+import { closed } from '../../shared/wire/api/fields.ts';
+import { PageAnswer } from '../../shared/wire/api/paging.ts';
 import { listApprovalsUseCase, resolveApprovalUseCase } from '../approvals/approval-use-cases.ts';
 import { defineTool } from './tool.ts';
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
-import { AttestationAnswer } from '../../shared/wire/attestation.ts';
-import { closed } from '../../shared/wire/fields.ts';
+import { closed } from '../../shared/wire/api/fields.ts';
+import { AttestationAnswer } from '../../shared/wire/evidence/attestation.ts';
 import { getAttestationUseCase } from '../attestations/get-attestation-use-case.ts';
 import { defineTool } from './tool.ts';
 

@@ -1,11 +1,11 @@
 import { Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
-import { GateTestBody } from '../../shared/wire/check.ts';
-import { GateTestAnswer } from '../../shared/wire/decision.ts';
-import { DiscoveryAnswer, DiscoveryQuery, discoverySorts } from '../../shared/wire/discovery.ts';
-import { closed } from '../../shared/wire/fields.ts';
-import { GateListItem } from '../../shared/wire/gate.ts';
-import { NamedListQuery, PageAnswer } from '../../shared/wire/paging.ts';
+import { GateTestBody } from '../../shared/wire/api/check.ts';
+import { GateTestAnswer } from '../../shared/wire/api/decision.ts';
+import { DiscoveryAnswer, DiscoveryQuery, discoverySorts } from '../../shared/wire/api/discovery.ts';
+import { closed } from '../../shared/wire/api/fields.ts';
+import { GateListItem } from '../../shared/wire/api/gate.ts';
+import { NamedListQuery, PageAnswer } from '../../shared/wire/api/paging.ts';
 import { testGateUseCase } from '../decisions/test-gate-use-case.ts';
 import { discoverGates as discover } from '../discovery/find-offers.ts';
 import { listGatesUseCase } from '../gates/list-gates-use-case.ts';

@@ -1,16 +1,16 @@
 import { Type } from 'typebox';
 import { limits } from '../../shared/model/limits.ts';
 import { plainTextPattern } from '../../shared/model/plain-text.ts';
-import { closed } from '../../shared/wire/fields.ts';
-import { PageAnswer } from '../../shared/wire/paging.ts';
+import { closed } from '../../shared/wire/api/fields.ts';
+import { PageAnswer } from '../../shared/wire/api/paging.ts';
 import {
   IssuedPassportAnswer,
   PassportListItem,
   PassportListQuery,
   RevocationAnswer,
   VerificationAnswer,
-} from '../../shared/wire/passport.ts';
-import { parsePassportIssue, ReferenceIssue } from '../../shared/wire/passport-issue.ts';
+} from '../../shared/wire/api/passport.ts';
+import { parsePassportIssue, ReferenceIssue } from '../../shared/wire/api/passport-issue.ts';
 import {
   issuePassportUseCase,
   listPassportsUseCase,

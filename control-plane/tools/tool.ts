@@ -5,7 +5,7 @@
 
 import type { Static, TObject } from 'typebox';
 import type { Scope } from '../../shared/model/scopes.ts';
-import { bodyReader } from '../../shared/wire/body.ts';
+import { bodyReader } from '../../shared/wire/api/body.ts';
 import type { Caller } from '../http/caller.ts';
 import { refuseNul } from '../http/validation.ts';
 import type { ToolDeps } from './deps.ts';

@@ -9,7 +9,7 @@ import { invalidRequest } from '../../shared/errors/api-error.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Wallet, walletsPerAccountMax } from '../../shared/model/wallet.ts';
-import type { WantedWallet } from '../../shared/wire/wallet.ts';
+import type { WantedWallet } from '../../shared/wire/api/wallet.ts';
 import type { Transaction } from '../base/database.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';

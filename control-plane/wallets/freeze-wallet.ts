@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { WalletId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Wallet, WalletStatus } from '../../shared/model/wallet.ts';
-import { renderWallet } from '../../shared/wire/wallet.ts';
+import { renderWallet } from '../../shared/wire/api/wallet.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';

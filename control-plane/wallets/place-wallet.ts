@@ -8,8 +8,8 @@ import {
   walletDepthMax,
   walletLimitNames,
 } from '../../shared/model/wallet.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
-import type { WantedWallet } from '../../shared/wire/wallet.ts';
+import type { WantedWallet } from '../../shared/wire/api/wallet.ts';
+import { globalFeed } from '../../shared/wire/sync/sync.ts';
 import type { Transaction } from '../base/database.ts';
 import type { WriteChange } from '../sync/change-transaction.ts';
 import { findWallet, heightOf, sumSetAside, writeSetAside } from './wallet-store.ts';

@@ -10,7 +10,7 @@ import {
   type StatementLine,
   type WalletStatementAnswer,
   type WalletStatementQuery,
-} from '../../shared/wire/wallet.ts';
+} from '../../shared/wire/api/wallet.ts';
 import type { Database } from '../base/database.ts';
 import { walletsRoomLimits } from './limits.ts';
 import { treeOf } from './wallet-store.ts';

@@ -9,7 +9,7 @@ import {
   walletLimits,
 } from '../../shared/model/wallet.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { WalletUsage } from '../../shared/wire/wallet.ts';
+import type { WalletUsage } from '../../shared/wire/api/wallet.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readOpenHolds } from '../quota/wallet-spend-store.ts';
 import { findReservedChildren } from './wallet-store.ts';

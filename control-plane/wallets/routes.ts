@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime } from '../../shared/model/time.ts';
-import { closed } from '../../shared/wire/fields.ts';
-import { PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/paging.ts';
+import { closed } from '../../shared/wire/api/fields.ts';
+import { PageAnswer, partsAsked, placePage, renderPage } from '../../shared/wire/api/paging.ts';
 import {
   parseWalletCreation,
   renderWallet,
@@ -15,10 +15,11 @@ import {
   WalletPatch,
   WalletStatementAnswer,
   WalletStatementQuery,
-} from '../../shared/wire/wallet.ts';
+} from '../../shared/wire/api/wallet.ts';
 import { creator } from '../creation/idempotency.ts';
 import { callerOf } from '../http/caller.ts';
 import { readIfMatch } from '../http/entity-tag.ts';
+import { operationsOf } from '../http/operation.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { createWallet } from './create-wallet.ts';
@@ -30,9 +31,66 @@ import { updateWallet } from './update-wallet.ts';
 import { countInside, findChildren, findWallet, hasWalletNamed, listWallets } from './wallet-store.ts';
 import { walletTag } from './wallet-tag.ts';
 
-const read = { scope: 'wallets:read' } as const;
-const manage = { scope: 'wallets:manage' } as const;
-const create = { ...manage, creates: true } as const;
+const api = operationsOf('Wallets', {
+  listWallets: {
+    scope: 'wallets:read',
+    summary: 'List wallets, newest first',
+    description: 'With `parent_wallet_id` those below that wallet; with an empty one those without a parent.',
+  },
+  getWallet: {
+    scope: 'wallets:read',
+    summary: 'Get a wallet, with what is left of each limit',
+    errors: ['wallet_not_found'],
+    headers: ['ETag'],
+  },
+  getWalletStatement: {
+    scope: 'wallets:read',
+    summary: 'What was spent from a wallet, by passport, gate and permission',
+    description:
+      'The sums of the records of this wallet and of those below it, of PERMITs from `since` up to `until`, at most 32 days. At most 1,000 ' +
+      'lines in the order of their ids; totals are of all. The rest is asked for with `page`.',
+    errors: ['wallet_not_found'],
+  },
+  createWallet: {
+    scope: 'wallets:manage',
+    creates: true,
+    summary: 'Create a wallet',
+    description:
+      'A budget of many passports. Every PERMIT of a passport in it takes from it and from all wallets above it, or from none of them.',
+    errors: ['wallet_not_found', 'precondition_failed'],
+    requestHeaders: ['If-None-Match: *'],
+    examples: {
+      company: { value: { name: 'Purchasing', limits: { monthly_usd: 5000, requests_per_minute: 600 } } },
+    },
+  },
+  updateWallet: {
+    scope: 'wallets:manage',
+    summary: 'Change or move a wallet',
+    description:
+      'A JSON merge patch. What is lowered or moved binds units that are not leased yet; what was taken stays where it was taken from.',
+    errors: ['wallet_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+    headers: ['ETag'],
+    examples: { lower: { value: { limits: { monthly_usd: 4000 }, alert_at: 0.9 } } },
+  },
+  freezeWallet: {
+    scope: 'wallets:manage',
+    summary: 'Block all passports of a wallet and of those below it',
+    description: 'Binds sidecars as fast as a revocation.',
+    errors: ['wallet_not_found'],
+  },
+  unfreezeWallet: {
+    scope: 'wallets:manage',
+    summary: 'Let a frozen wallet be used again',
+    errors: ['wallet_not_found'],
+  },
+  deleteWallet: {
+    scope: 'wallets:manage',
+    summary: 'Delete an empty wallet',
+    errors: ['wallet_not_found', 'precondition_failed'],
+    requestHeaders: ['If-Match'],
+  },
+});
 const walletIdOf = (text: string) => pathId('wal', text, 'wallet_not_found');
 const withoutFields = { params: IdParams, body: closed({}), response: { 200: WalletAnswer } };
 
@@ -49,7 +107,10 @@ function readRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.get(
       '/wallets',
-      { config: read, schema: { querystring: WalletListQuery, response: { 200: PageAnswer(WalletAnswer) } } },
+      {
+        config: api.listWallets,
+        schema: { querystring: WalletListQuery, response: { 200: PageAnswer(WalletAnswer) } },
+      },
       async (request) => {
         const caller = callerOf(request);
         const { name = null, parent_wallet_id: parentId = null } = request.query;
@@ -61,7 +122,7 @@ function readRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.get(
       '/wallets/:id',
-      { config: read, schema: { params: IdParams, response: { 200: WalletDetailAnswer } } },
+      { config: api.getWallet, schema: { params: IdParams, response: { 200: WalletDetailAnswer } } },
       async (request, reply) => {
         const wallet = await findWallet(deps.sql, callerOf(request), walletIdOf(request.params.id));
         if (wallet === null) throw new ApiError('wallet_not_found');
@@ -84,7 +145,7 @@ function statementRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
     app.get(
       '/wallets/:id/statement',
       {
-        config: read,
+        config: api.getWalletStatement,
         schema: {
           params: IdParams,
           querystring: WalletStatementQuery,
@@ -106,13 +167,13 @@ function changeRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
   return async (app) => {
     app.post(
       '/wallets',
-      { config: create, schema: { body: WalletCreation, response: { 201: WalletAnswer } } },
+      { config: api.createWallet, schema: { body: WalletCreation, response: { 201: WalletAnswer } } },
       async (request, reply) => {
         const owner = callerOf(request);
         const wanted = parseWalletCreation(request.body);
         return answerCreated(request, reply, {
           create: (tx, change) => createWallet(tx, change, deps, { owner, wanted }),
-          named: { kind: 'wallet', name: wanted.name, isTaken: hasWalletNamed },
+          named: { kind: 'wallet', name: wanted.name, labels: wanted.labels, isTaken: hasWalletNamed },
           render: renderWallet,
           audit: (wallet) => ({
             operation: 'createWallet',
@@ -126,7 +187,10 @@ function changeRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
 
     app.put(
       '/wallets/:id',
-      { config: manage, schema: { params: IdParams, body: WalletPatch, response: { 200: WalletAnswer } } },
+      {
+        config: api.updateWallet,
+        schema: { params: IdParams, body: WalletPatch, response: { 200: WalletAnswer } },
+      },
       async (request, reply) => {
         const wallet = await updateWallet(deps, callerOf(request), {
           walletId: walletIdOf(request.params.id),
@@ -142,15 +206,21 @@ function changeRoutes(deps: SigningDeps): FastifyPluginAsyncTypebox {
       ['freeze', 'frozen'],
       ['unfreeze', 'active'],
     ] as const)
-      app.post(`/wallets/:id/${verb}`, { config: manage, schema: withoutFields }, async (request) =>
-        renderWallet(
-          await setWalletStatus(deps, callerOf(request), { walletId: walletIdOf(request.params.id), status }),
-        ),
+      app.post(
+        `/wallets/:id/${verb}`,
+        { config: api[`${verb}Wallet`], schema: withoutFields },
+        async (request) =>
+          renderWallet(
+            await setWalletStatus(deps, callerOf(request), {
+              walletId: walletIdOf(request.params.id),
+              status,
+            }),
+          ),
       );
 
     app.delete(
       '/wallets/:id',
-      { config: manage, schema: { params: IdParams, response: { 200: WalletDeletion } } },
+      { config: api.deleteWallet, schema: { params: IdParams, response: { 200: WalletDeletion } } },
       async (request) => {
         const walletId = walletIdOf(request.params.id);
         const ifMatch = readIfMatch(request.headers['if-match']);

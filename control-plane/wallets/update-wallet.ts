@@ -3,16 +3,17 @@ import type { Static } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { WalletId } from '../../shared/model/ids.ts';
 import type { Wallet } from '../../shared/model/wallet.ts';
-import { refuseChanges } from '../../shared/wire/read-only.ts';
+import { refuseChanges } from '../../shared/wire/api/read-only.ts';
 import {
   applyWalletPatch,
   renderWallet,
   type WalletPatch,
   walletReadOnly,
-} from '../../shared/wire/wallet.ts';
+} from '../../shared/wire/api/wallet.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
+import { leavePlace } from '../passports/leave-place.ts';
 import { alertOnNewLimits } from '../quota/wallet-spend-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findParent, refuseOverbooked, setAsideAnew, tellChange } from './place-wallet.ts';
@@ -70,7 +71,10 @@ export async function updateWallet(
     if (isDeepStrictEqual(patched, current)) return { result: current, audited: null };
     await updateWalletRow(tx, patched);
     await refuseOverbooked(tx, patched);
-    if (isMoved) await movePaths(tx, walletId, parent?.path ?? []);
+    if (isMoved) {
+      await leavePlace(tx, walletId, { parentId: current.parentId, nowMs });
+      await movePaths(tx, walletId, parent?.path ?? []);
+    }
     if (parent !== null) await refuseOverbooked(tx, parent);
     const wasAlertedAt = [current.limits, current.alertAt];
     if (!isDeepStrictEqual([limits, alertAt], wasAlertedAt)) await alertOnNewLimits(tx, deps, patched, nowMs);

@@ -3,8 +3,9 @@ import type { WalletId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Wallet, type WalletLimits, walletLimitNames } from '../../shared/model/wallet.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { ofKey } from '../creation/unique-name.ts';
 import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';
 
@@ -145,8 +146,14 @@ export async function markDeleted(tx: Transaction, walletId: WalletId, nowMs: Un
   await tx`UPDATE wallets SET deleted_at_ms = ${nowMs} WHERE wallet_id = ${walletId}`;
 }
 
-export async function hasWalletNamed(tx: Transaction, owner: Owner, name: string): Promise<boolean> {
-  const rows = await tx`SELECT FROM wallets WHERE ${ownedBy(tx, owner)} AND name = ${name} LIMIT 1`;
+export async function hasWalletNamed(
+  tx: Transaction,
+  owner: Owner,
+  name: string,
+  key: string | null,
+): Promise<boolean> {
+  const rows =
+    await tx`SELECT FROM wallets WHERE ${ownedBy(tx, owner)} AND name = ${name} ${ofKey(tx, tx`labels`, key)} LIMIT 1`;
   return rows.length > 0;
 }
 

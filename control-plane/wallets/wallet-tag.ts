@@ -1,6 +1,6 @@
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import type { Wallet } from '../../shared/model/wallet.ts';
-import { renderWallet } from '../../shared/wire/wallet.ts';
+import { renderWallet } from '../../shared/wire/api/wallet.ts';
 import { entityTag } from '../http/entity-tag.ts';
 
 /**

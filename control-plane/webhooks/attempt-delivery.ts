@@ -3,9 +3,9 @@ import { limits } from '../../shared/model/limits.ts';
 import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts';
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import { trimBlanks } from '../../shared/wire/request-headers.ts';
-import { parseTraceparent, renderTraceHeaders } from '../../shared/wire/trace-context.ts';
-import { sentBody, webhookHeaders } from '../../shared/wire/webhook.ts';
+import { trimBlanks } from '../../shared/wire/api/request-headers.ts';
+import { parseTraceparent, renderTraceHeaders } from '../../shared/wire/api/trace-context.ts';
+import { sentBody, webhookHeaders } from '../../shared/wire/api/webhook.ts';
 import type { AttemptResult, LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { type GuardedAnswer, TargetRefused } from './guarded-fetch.ts';
@@ -153,7 +153,7 @@ const answerOf = ({ body, isCut }: GuardedAnswer) => ({
  * How long to wait before attempt number `tries + 1` of the schedule, cut or stretched by a tenth so that
  * what failed together does not come back together. Null: there is no further attempt.
  */
-export function pauseBefore(tries: number, random: Random): number | null {
+function pauseBefore(tries: number, random: Random): number | null {
   const pauseMs = attemptPausesMs[tries];
   if (pauseMs === undefined) return null;
   const jitter = (random.bytes(1)[0] ?? 0) / 255;

@@ -1,4 +1,5 @@
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
+import { dueWorkOf } from '../storage/due-work.ts';
 import { type Attempt, attemptDelivery } from './attempt-delivery.ts';
 import { AttemptsInFlight } from './attempts-in-flight.ts';
 import {
@@ -26,7 +27,10 @@ type DeliverDeps = Pick<
   | 'logger'
   | 'metrics'
   | 'replicaId'
->;
+> & {
+  /** How often an idle replica looks for due deliveries. Default: `webhooksLimits.webhookPollMs`. */
+  readonly pollMs?: number;
+};
 
 /** Delivers webhooks; see `startOutbox`. */
 export const startDeliveries = (deps: DeliverDeps): { stop(): Promise<void> } =>
@@ -35,12 +39,13 @@ export const startDeliveries = (deps: DeliverDeps): { stop(): Promise<void> } =>
 function webhookOutbox(deps: DeliverDeps): Outbox<LockedDelivery, Attempt> {
   const { sql, clock, replicaId } = deps;
   return {
+    ...{ sql, work: 'deliveries' },
     name: 'webhook deliveries',
     bounds: {
       concurrencyMax: webhooksLimits.webhookConcurrencyMax,
       aheadMax: webhooksLimits.webhookAheadMax,
       lockMs: webhooksLimits.webhookLockMs,
-      pollMs: webhooksLimits.webhookPollMs,
+      pollMs: deps.pollMs ?? webhooksLimits.webhookPollMs,
     },
     endpointOf: ({ webhookId }) => webhookId,
     readQueues: (after) => readQueues(sql, { after, nowMs: clock.now() }),
@@ -73,6 +78,8 @@ export function startOutbox<D extends Claimed, A extends Ended>(
   const wakeup = makeWakeup();
   const inFlight = new AttemptsInFlight(deps, outbox, wakeup.wake);
   const deliverer = new Deliverer(deps, outbox, inFlight);
+  const dueWork = dueWorkOf(outbox.sql);
+  dueWork.wakes.set(outbox.work, wakeup.wake);
   const trim = makeTrim(deps, outbox);
   let isStopping = false;
 
@@ -80,7 +87,9 @@ export function startOutbox<D extends Claimed, A extends Ended>(
     while (!isStopping) {
       const hasMore = await deliverer.step();
       await trim();
-      if (!hasMore && !isStopping) await wakeup.sleep(outbox.bounds.pollMs);
+      const { pollMs } = outbox.bounds;
+      const pauseMs = deliverer.isIdle ? dueWork.pauseMs(pollMs) : pollMs;
+      if (!hasMore && !isStopping) await wakeup.sleep(pauseMs);
     }
     inFlight.beginNoMore();
     const deadlineMs = deps.clock.monotonic() + webhooksLimits.webhookDrainMs;
@@ -104,7 +113,7 @@ export function startOutbox<D extends Claimed, A extends Ended>(
   };
 }
 
-/** A look at some queues, from behind that endpoint on. */
+/** A look at the queues that follow that endpoint. */
 interface Look {
   readonly after: string;
   readonly queues: readonly Queue[];
@@ -116,7 +125,7 @@ class Deliverer<D extends Claimed, A extends Ended> {
   readonly #outbox: Outbox<D, A>;
   readonly #inFlight: AttemptsInFlight<D, A>;
   #seen: Look = { after: '', queues: [] };
-  /** Behind which endpoint the next look begins. */
+  /** After which endpoint the next look begins. */
   #cursor = '';
   #isFailing = false;
 
@@ -153,6 +162,11 @@ class Deliverer<D extends Claimed, A extends Ended> {
     } catch (error) {
       logger.warn({ err: error }, 'deliveries in flight are sent again when their lock expires');
     }
+  }
+
+  /** Nothing waits, as far as the last look has shown. */
+  get isIdle(): boolean {
+    return this.#seen.queues.length === 0 && this.#cursor === '' && !this.#isFailing;
   }
 
   async #recordAttempts(): Promise<void> {

@@ -9,7 +9,7 @@ import type { Claimed, Queue } from './outbox.ts';
 import type { WebhookSecrets } from './webhook-store.ts';
 
 /**
- * The next queues behind that endpoint, in the order of their ids; an endpoint for which nothing waits has
+ * The next queues after that endpoint, in the order of their ids; an endpoint for which nothing waits has
  * none. The index is walked from endpoint to endpoint, so that the length of a queue costs nothing.
  */
 export async function readQueues(
@@ -69,6 +69,7 @@ export interface LockedDelivery extends Claimed, WebhookSecrets, Owner {
   /** Before this one: in all, and since it was last queued. */
   readonly attempts: number;
   readonly tries: number;
+  readonly isTest: boolean;
   /** Since when it was due before it was locked. */
   readonly dueAtMs: UnixMillis;
   readonly url: string;
@@ -109,7 +110,7 @@ export async function lockDeliveries(
       FROM webhook_events v, webhooks w
       WHERE d.delivery_id = ANY (ARRAY(SELECT delivery_id FROM picked)) AND v.event_id = d.event_id AND w.webhook_id = d.webhook_id
         AND w.url IS NOT NULL AND ${takesNow(sql, claim.nowMs)}
-      RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, v.traceparent, v.tracestate, d.attempts, d.tries,
+      RETURNING d.delivery_id AS "deliveryId", d.webhook_id AS "webhookId", d.event_id AS "eventId", v.body, v.traceparent, v.tracestate, d.attempts, d.tries, d.is_test AS "isTest",
         d.next_attempt_at_ms AS "lockEndsAtMs", w.account_id AS "accountId", w.mode, w.url, w.format, w.era AS generation,
         w.sealed_secret AS "sealedSecret", w.previous_secrets AS "previousSecrets"
     )
@@ -197,3 +198,6 @@ export async function releaseDeliveries(
     ) AS held (delivery_id, lease_ends_at_ms, due_at_ms)
     WHERE d.delivery_id = held.delivery_id AND d.claimed_by = ${replicaId} AND d.next_attempt_at_ms = held.lease_ends_at_ms`;
 }
+
+export const waitingDeliveries = (sql: Database) =>
+  sql`SELECT FROM webhook_deliveries WHERE next_attempt_at_ms IS NOT NULL`;

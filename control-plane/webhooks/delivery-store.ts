@@ -1,8 +1,9 @@
 import { type DeliveryId, idTime, type WebhookId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Delivery, DeliveryAttempt, DeliveryStatus } from '../../shared/model/webhook.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { noteDue } from '../storage/due-work.ts';
 import { readPage } from '../storage/read-page.ts';
 import { webhooksLimits } from './limits.ts';
 
@@ -89,6 +90,7 @@ export async function requeueDelivery(
   deliveryId: DeliveryId,
   nowMs: UnixMillis,
 ): Promise<void> {
+  noteDue(tx, 'deliveries');
   await tx`
     UPDATE webhook_deliveries SET status = 'pending', tries = 0, next_attempt_at_ms = ${nowMs}, claimed_by = NULL
     WHERE delivery_id = ${deliveryId} AND (claimed_by IS NULL OR next_attempt_at_ms <= ${nowMs})`;
@@ -103,6 +105,7 @@ export async function requeueFailed(
   webhookId: WebhookId,
   { sinceMs, nowMs }: { readonly sinceMs: UnixMillis; readonly nowMs: UnixMillis },
 ): Promise<number> {
+  noteDue(tx, 'deliveries');
   const rows = await tx`
     UPDATE webhook_deliveries SET status = 'pending', tries = 0, next_attempt_at_ms = ${nowMs}
     WHERE delivery_id = ANY (ARRAY(

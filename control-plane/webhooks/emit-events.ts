@@ -8,9 +8,10 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { WebhookEvent } from '../../shared/model/webhook.ts';
 import { currentTrace } from '../../shared/runtime/current-trace.ts';
-import { renderEvent } from '../../shared/wire/webhook.ts';
+import { renderEvent } from '../../shared/wire/api/webhook.ts';
 import type { Transaction } from '../base/database.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
+import { noteDue } from '../storage/due-work.ts';
 import type { WebhookDeps } from './deps.ts';
 
 /** An event that endpoints may subscribe to. */
@@ -109,6 +110,7 @@ export interface QueuedEvent {
   readonly event: WebhookEvent;
   readonly body: string;
   readonly to: readonly Subscriber[];
+  readonly isTest?: boolean;
 }
 
 /**
@@ -122,10 +124,11 @@ export async function queueEvents(
 ): Promise<readonly DeliveryId[]> {
   if (queued.length === 0) return [];
   const events = queued.map((each) => ({ ...each, eventId: random.newId('evt', nowMs) }));
-  const deliveries = events.flatMap(({ eventId, to }) =>
-    to.map((each) => ({ ...each, eventId, deliveryId: random.newId('dlv', nowMs) })),
+  const deliveries = events.flatMap(({ eventId, to, isTest = false }) =>
+    to.map((each) => ({ ...each, eventId, isTest, deliveryId: random.newId('dlv', nowMs) })),
   );
   const trace = currentTrace();
+  noteDue(tx, 'deliveries');
   await tx`
     INSERT INTO webhook_events (event_id, event, body, traceparent, tracestate)
     SELECT *, ${trace?.traceparent ?? null}::text, ${trace?.tracestate || null}::text FROM unnest(
@@ -133,13 +136,14 @@ export async function queueEvents(
       ${events.map(({ event }) => event)}::text[],
       ${events.map(({ body }) => body)}::text[])`;
   await tx`
-    INSERT INTO webhook_deliveries (delivery_id, webhook_id, event_id, status, attempts, tries, next_attempt_at_ms, created_at_ms)
-    SELECT delivery_id, webhook_id, event_id, 'pending', 0, 0, CASE WHEN is_sent_to = 1 THEN ${nowMs}::bigint END, ${nowMs}
+    INSERT INTO webhook_deliveries (delivery_id, webhook_id, event_id, status, attempts, tries, next_attempt_at_ms, created_at_ms, is_test)
+    SELECT delivery_id, webhook_id, event_id, 'pending', 0, 0, CASE WHEN is_sent_to = 1 THEN ${nowMs}::bigint END, ${nowMs}, is_test = 1
     FROM unnest(
       ${deliveries.map(({ deliveryId }) => deliveryId)}::text[],
       ${deliveries.map(({ webhookId }) => webhookId)}::text[],
       ${deliveries.map(({ eventId }) => eventId)}::text[],
-      ${deliveries.map(({ isSentTo }) => (isSentTo ? 1 : 0))}::int[]
-    ) AS new (delivery_id, webhook_id, event_id, is_sent_to)`;
+      ${deliveries.map(({ isSentTo }) => (isSentTo ? 1 : 0))}::int[],
+      ${deliveries.map(({ isTest }) => (isTest ? 1 : 0))}::int[]
+    ) AS new (delivery_id, webhook_id, event_id, is_sent_to, is_test)`;
   return deliveries.map(({ deliveryId }) => deliveryId);
 }

@@ -6,9 +6,9 @@ import type { LookupFunction } from 'node:net';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
-import { parseWebUrl, webUrlRule } from '../../shared/wire/domain.ts';
+import { parseWebUrl, webUrlRule } from '../../shared/wire/api/domain.ts';
 import { webhooksLimits } from './limits.ts';
-import { isGloballyRoutable, isIpLiteral } from './routable-address.ts';
+import { isGloballyRoutable, isIpLiteral, isLinkLocal } from './routable-address.ts';
 
 export interface GuardedRequest {
   readonly method: 'GET' | 'POST';
@@ -75,7 +75,7 @@ export interface GuardedFetch {
 }
 
 export interface GuardedFetchOptions {
-  /** WEBHOOK_ALLOW_PRIVATE: http and any address. For tests and development. */
+  /** WEBHOOK_ALLOW_PRIVATE: http and any address but link-local ones. For tests and development. */
   readonly allowPrivate: boolean;
   /**
    * Addresses of a name. Default: what DNS says, or what this machine says where private targets are allowed.
@@ -99,8 +99,14 @@ export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
       const deadline = deadlineOf(sent, asked);
       try {
         const answer = await answerTo(sent, asked.body);
+        const { statusCode: status = 0 } = answer;
+        // Also a 101 that does not say to what: nobody asked, and no `Response` can have it.
+        if (status < 200 || status > 599) {
+          answer.destroy();
+          throw new Error(`the server answers ${status}`);
+        }
         const read = await readBody(answer, asked.maxBytes);
-        return { status: answer.statusCode ?? 0, headers: firstValues(answer.headers), ...read };
+        return { status, headers: firstValues(answer.headers), ...read };
       } catch (error) {
         // An answer that is cut off says no more than that.
         throw deadline.endedBy() ?? error;
@@ -198,16 +204,23 @@ function targetOf(text: string, allowPrivate: boolean): URL {
   // An IPv6 address is in brackets.
   const host = url.hostname.replace(/^\[|\]$/g, '');
   // For an address no name is looked up, so the hook of the connection would never see it.
-  const isWrongAddress = isIpLiteral(host) && !isGloballyRoutable(host);
-  if (!allowPrivate && (isWrongAddress || localhost.test(host))) throw notRoutable(host);
+  if (isIpLiteral(host) && !mayBeCalled(host, allowPrivate)) throw notRoutable(host, allowPrivate);
+  if (!allowPrivate && localhost.test(host)) throw notRoutable(host, allowPrivate);
   return url;
 }
 
 /** RFC 6761 §6.3: these names mean this machine, whatever DNS says. */
 const localhost = /(^|\.)localhost\.?$/;
 
-const notRoutable = (host: string): TargetRefused =>
-  new TargetRefused(`${host} is not, or does not resolve to, a public address`);
+const mayBeCalled = (address: string, allowPrivate: boolean): boolean =>
+  allowPrivate ? !isLinkLocal(address) : isGloballyRoutable(address);
+
+const notRoutable = (host: string, allowPrivate: boolean): TargetRefused =>
+  new TargetRefused(
+    allowPrivate
+      ? `${host} is, or resolves to, a link-local address, which is never called`
+      : `${host} is not, or does not resolve to, a public address`,
+  );
 
 /**
  * Looks a name up for a connection that is about to be made, which then goes to one of these addresses and to
@@ -221,8 +234,8 @@ export function judgingLookup(
     const answer = async () => {
       const addresses = await resolve(host);
       // One wrong address among right ones is no accident, and which of them a connection takes is random.
-      const isRefused = !allowPrivate && !addresses.every(isGloballyRoutable);
-      if (isRefused || addresses.length === 0) throw notRoutable(host);
+      const isRefused = !addresses.every((address) => mayBeCalled(address, allowPrivate));
+      if (isRefused || addresses.length === 0) throw notRoutable(host, allowPrivate && isRefused);
       return addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
     };
     answer().then(

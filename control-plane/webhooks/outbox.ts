@@ -1,4 +1,6 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { Database } from '../base/database.ts';
+import type { Work } from '../storage/due-work.ts';
 
 /** The queue of one endpoint: its earliest delivery. */
 export interface Queue {
@@ -25,11 +27,14 @@ export interface Ended {
  * rest: whose turn it is, how many at once, what happens at a stop. Webhooks have one, channels another.
  */
 export interface Outbox<D extends Claimed, A extends Ended> {
+  /** Whose commits and whose pulse wake the loop. */
+  readonly sql: Database;
+  readonly work: Work;
   /** Continues "... are delayed" in the log. */
   readonly name: string;
   readonly bounds: OutboxBounds;
   endpointOf(delivery: D): string;
-  /** The next queues behind that endpoint, in the order of their ids: at most `webhookQueuesPerLookMax`. */
+  /** The next queues after that endpoint, in the order of their ids: at most `webhookQueuesPerLookMax`. */
   readQueues(after: string): Promise<readonly Queue[]>;
   /** Removes some deliveries of deleted endpoints. */
   dropQueues(endpointIds: readonly string[]): Promise<void>;

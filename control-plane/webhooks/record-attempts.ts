@@ -34,14 +34,17 @@ export function makeAttemptRecorder(deps: WriteDeps): (attempts: readonly Attemp
 function endpointResultsOf(attempts: readonly Attempt[]): EndpointResults[] {
   const standings = new Map<string, EndpointResults>();
   for (const { result, hasSucceeded, isGone, pausedUntilMs } of attempts) {
-    const { webhookId, generation } = result.delivery;
+    const { webhookId, generation, attempts: before, tries, isTest } = result.delivery;
+    // What its owner sends, as a test or once more, is no sign of how it does.
+    const isOwners = isTest || before > tries;
     const endpoint = `${webhookId} ${generation}`;
     const earlier = standings.get(endpoint);
     standings.set(endpoint, {
       webhookId,
       generation: generation,
-      hasSucceeded: hasSucceeded || (earlier?.hasSucceeded ?? false),
-      isGone: isGone || (earlier?.isGone ?? false),
+      succeeded: (earlier?.succeeded ?? 0) + (hasSucceeded && !isOwners ? 1 : 0),
+      failed: (earlier?.failed ?? 0) + (hasSucceeded || isOwners ? 0 : 1),
+      isGone: (isGone && !isOwners) || (earlier?.isGone ?? false),
       pausedUntilMs: pausedUntilMs ?? earlier?.pausedUntilMs ?? null,
     });
   }

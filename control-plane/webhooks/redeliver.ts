@@ -4,8 +4,8 @@ import type { DeliveryId, WebhookId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { Delivery, Webhook, WebhookEvent } from '../../shared/model/webhook.ts';
-import { renderEvent } from '../../shared/wire/webhook.ts';
-import { sampleData } from '../../shared/wire/webhook-samples.ts';
+import { renderEvent } from '../../shared/wire/api/webhook.ts';
+import { sampleData } from '../../shared/wire/api/webhook-samples.ts';
 import { type AuditedChange, administer } from '../audit/administer.ts';
 import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
@@ -32,7 +32,10 @@ export async function sendTest(
     const sent = event ?? must(webhook.events[0], 'an endpoint subscribes to something');
     const body = renderEvent({ event: sent, timestampMs: nowMs, data: sampleData(sent) });
     const to = [{ webhookId, isSentTo: webhook.url !== null }];
-    const [deliveryId] = await queueEvents(tx, deps, { nowMs, queued: [{ event: sent, body, to }] });
+    const [deliveryId] = await queueEvents(tx, deps, {
+      nowMs,
+      queued: [{ event: sent, body, to, isTest: true }],
+    });
     const made = must(deliveryId, 'an event for one endpoint is one delivery');
     const delivery = must(await findDelivery(tx, webhookId, made), 'the delivery was just put there');
     return { result: delivery, audited: sentOnRecord('testWebhook', delivery) };

@@ -18,6 +18,23 @@ export function isGloballyRoutable(text: string): boolean {
 }
 
 /**
+ * Whether the address leads to the link of this machine, where clouds hand out the credentials of the machine
+ * itself: 169.254.0.0/16, also inside an IPv6 address (NAT64, 6to4), fe80::/10, and the addresses of metadata
+ * services elsewhere. Nobody runs a receiver there, so no setting opens it. Text that is no address: false.
+ */
+export function isLinkLocal(text: string): boolean {
+  if (!ipaddr.isValid(text)) return false;
+  const address = ipaddr.process(text);
+  if (address.range() === 'linkLocal' || metadataServices.has(address.toString())) return true;
+  if (address.kind() === 'ipv4' || isGloballyRoutable(text)) return false;
+  const bytes = address.toByteArray();
+  return [bytes.slice(-4), bytes.slice(2, 6)].some(([first, second]) => first === 169 && second === 254);
+}
+
+/** Of AWS, Google Cloud and Alibaba Cloud. */
+const metadataServices = new Set(['fd00:ec2::254', 'fd20:ce::254', '100.100.100.200']);
+
+/**
  * RFC 4291 §2.4: all global unicast that was ever given out lies in 2000::/3. Inside it are ranges that the
  * library does not list or calls unicast.
  */

@@ -9,8 +9,9 @@ export interface EndpointResults {
   readonly webhookId: WebhookId;
   /** Generation of the endpoint when they were locked; column `era`. */
   readonly generation: number;
-  /** One of them succeeded. */
-  readonly hasSucceeded: boolean;
+  /** How many of those that count did. */
+  readonly succeeded: number;
+  readonly failed: number;
   /** It answered 410 Gone. */
   readonly isGone: boolean;
   /** It asked for a pause until then. */
@@ -38,18 +39,20 @@ export async function updateEndpointHealth(
       SELECT * FROM unnest(
         ${endpoints.map(({ webhookId }) => webhookId)}::text[],
         ${endpoints.map(({ generation }) => generation)}::int[],
-        ${endpoints.map(({ hasSucceeded }) => (hasSucceeded ? 1 : 0))}::int[],
+        ${endpoints.map(({ succeeded }) => succeeded)}::int[],
+        ${endpoints.map(({ failed }) => failed)}::int[],
         ${endpoints.map(({ isGone }) => (isGone ? 1 : 0))}::int[],
         ${endpoints.map(({ pausedUntilMs }) => pausedUntilMs)}::bigint[]
-      ) AS noted (webhook_id, era, has_succeeded, is_gone, paused_until_ms)
+      ) AS noted (webhook_id, era, succeeded, failed, is_gone, paused_until_ms)
     ), judged AS (
       SELECT w.webhook_id, noted.paused_until_ms,
-        CASE WHEN has_succeeded = 0 THEN coalesce(w.failing_since_ms, ${nowMs}) END AS failing_since_ms,
+        CASE WHEN succeeded > 0 THEN NULL WHEN failed > 0 THEN coalesce(w.failing_since_ms, ${nowMs})
+          ELSE w.failing_since_ms END AS failing_since_ms,
         CASE WHEN is_gone = 1 THEN 'gone'
-          WHEN has_succeeded = 0 AND w.failing_since_ms <= ${failingBeforeMs} THEN 'failing' END AS reason
+          WHEN succeeded = 0 AND failed > 0 AND w.failing_since_ms <= ${failingBeforeMs} THEN 'failing' END AS reason
       FROM noted JOIN webhooks w USING (webhook_id, era)
       WHERE w.status = 'enabled'
-        AND (has_succeeded = 0 OR is_gone = 1 OR w.failing_since_ms IS NOT NULL OR noted.paused_until_ms IS NOT NULL)
+        AND (failed > 0 AND succeeded = 0 OR is_gone = 1 OR succeeded > 0 AND w.failing_since_ms IS NOT NULL OR noted.paused_until_ms IS NOT NULL)
       ORDER BY w.webhook_id FOR UPDATE OF w
     )
     UPDATE webhooks w

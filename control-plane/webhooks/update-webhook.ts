@@ -2,14 +2,14 @@ import type { Static } from 'typebox';
 import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
-import { parseLabels } from '../../shared/wire/labels.ts';
-import { refuseChanges } from '../../shared/wire/read-only.ts';
+import { parseLabels } from '../../shared/wire/api/labels.ts';
+import { refuseChanges } from '../../shared/wire/api/read-only.ts';
 import {
   distinctEvents,
   renderWebhook,
   type WebhookUpdate,
   webhookReadOnly,
-} from '../../shared/wire/webhook.ts';
+} from '../../shared/wire/api/webhook.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
 import { checkUrl } from './create-webhook.ts';

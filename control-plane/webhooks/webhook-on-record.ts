@@ -1,6 +1,6 @@
 import { textHash } from '../../shared/crypto/content-hash.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
-import { renderWebhook } from '../../shared/wire/webhook.ts';
+import { renderWebhook } from '../../shared/wire/api/webhook.ts';
 
 /**
  * A webhook as the audit shows it. Path and query of a URL are often the receiver's only protection, and

@@ -3,8 +3,10 @@ import type { AccountId, WebhookId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
-import type { Page, PagePlace } from '../../shared/wire/paging.ts';
+import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { ofKey } from '../creation/unique-name.ts';
+import { noteDue } from '../storage/due-work.ts';
 import { hasPart } from '../storage/has-part.ts';
 import { readPage } from '../storage/read-page.ts';
 
@@ -34,8 +36,14 @@ export async function countWebhooksLocked(tx: Transaction, owner: Owner): Promis
   return must(row, 'a count has a row').total;
 }
 
-export async function hasWebhookWithUrl(tx: Transaction, owner: Owner, url: string): Promise<boolean> {
-  const rows = await tx`SELECT FROM webhooks WHERE ${ownedBy(tx, owner)} AND url = ${url} LIMIT 1`;
+export async function hasWebhookWithUrl(
+  tx: Transaction,
+  owner: Owner,
+  url: string,
+  key: string | null,
+): Promise<boolean> {
+  const rows =
+    await tx`SELECT FROM webhooks WHERE ${ownedBy(tx, owner)} AND url = ${url} ${ofKey(tx, tx`labels`, key)} LIMIT 1`;
   return rows.length > 0;
 }
 
@@ -99,7 +107,10 @@ export async function beginAllAnew(tx: Transaction, accountId: AccountId): Promi
       SELECT webhook_id FROM webhooks WHERE account_id = ${accountId} AND url IS NOT NULL ORDER BY webhook_id FOR UPDATE))`;
 }
 
-const anew = (tx: Transaction) => tx`era = era + 1, failing_since_ms = NULL, paused_until_ms = NULL`;
+function anew(tx: Transaction) {
+  noteDue(tx, 'deliveries');
+  return tx`era = era + 1, failing_since_ms = NULL, paused_until_ms = NULL`;
+}
 
 /** Sealed with MASTER_KEY, like the secret that replaced it. */
 export interface PreviousSecret {

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { verifyPackCommand } from '../../control-plane/cli/verify-pack.ts';
+import { verifyPackCommand } from '../../cli/evidence/verify-pack.ts';
 
 /**
  * The program `verify.mjs` in an evidence pack: `node verify.mjs [--jwks FILE] [--log-policy FILE]` verifies

@@ -8,6 +8,7 @@ Exit code 0: all of it holds; 5: something does not; 2: a file is missing, or no
 from __future__ import annotations
 
 import json
+import stat
 import sys
 from pathlib import Path
 
@@ -18,6 +19,17 @@ from agent_trust.replay import main as replay  # noqa: E402
 from agent_trust.verify import verify_attestations  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent
+SMALL_BYTES_MAX = 4 * 1024 * 1024
+
+
+def plain(path: Path, bytes_max: float = SMALL_BYTES_MAX) -> Path:
+    """A file that ends, and that is no link out of the pack."""
+    found = path.lstat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{path} is no plain file")
+    if found.st_size > bytes_max:
+        raise ValueError(f"{path} is larger than {bytes_max} bytes")
+    return path
 
 
 def proofs_of(records: Path) -> dict[str, str | None]:
@@ -32,9 +44,10 @@ def proofs_of(records: Path) -> dict[str, str | None]:
 
 
 def main() -> int:
-    records, jwks, policy = (FOLDER / name for name in ("records.jsonl", "jwks.json", "log.policy"))
+    records, jwks = plain(FOLDER / "records.jsonl", float("inf")), plain(FOLDER / "jwks.json")
     with records.open("rb") as file:
-        verdict = verify_attestations(file, json.loads(jwks.read_bytes()))
+        keys = json.loads(jwks.read_bytes())
+        verdict = verify_attestations(file, keys)
     if not verdict:
         print(f"NOT OK: {records.name}, line {verdict.line}: {verdict.fault}.")
         return 5
@@ -43,7 +56,7 @@ def main() -> int:
     for chain_id, proof in proofs.items():
         if proof is None:
             continue
-        checked = verify_log_proof(proof, policy.read_text("ascii"))
+        checked = verify_log_proof(proof, plain(FOLDER / "log.policy").read_text("ascii"), jwks=keys)
         if not checked or checked.chain_id != chain_id:
             print(f"NOT OK: the proof of the log for chain {chain_id}: {checked.fault or 'another chain'}.")
             return 5
@@ -59,6 +72,6 @@ def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         print(f"{error}. Nothing was verified.", file=sys.stderr)
         sys.exit(2)

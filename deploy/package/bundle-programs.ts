@@ -2,7 +2,7 @@ import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build, type Plugin } from 'esbuild';
-import { bundleVerifier, pythonVerifier } from '../../control-plane/cli/pack-verifiers.ts';
+import { bundleVerifier, pythonVerifier } from '../../cli/evidence/pack-verifiers.ts';
 import { refuseUnpatchedDriver } from './driver-patch.ts';
 import { copyNativeCode } from './native-code.ts';
 import { type Bundled, bundledPackages } from './third-party.ts';

@@ -31,6 +31,6 @@ const installedDriver = fileURLToPath(new URL('../../node_modules/postgres/src',
 export function refuseUnpatchedDriver(driver = installedDriver): void {
   if (repairs.every(([file, line]) => readFileSync(join(driver, file), 'utf8').includes(line))) return;
   throw new Error(
-    `The database driver in ${driver} lacks a patch without which a lost connection can end the control plane, or mix answers up. Run: npm run prepare`,
+    `The database driver in ${driver} lacks a patch without which a lost connection can end the control plane, or mix answers up. Run: npm run dependencies`,
   );
 }

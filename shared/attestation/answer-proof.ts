@@ -3,7 +3,7 @@ import { canonicalJson } from '../crypto/canonical-json.ts';
 import { sha256Bytes } from '../crypto/content-hash.ts';
 import { readJsonObject } from '../crypto/json-object.ts';
 import { isSignedByPasskey } from '../crypto/passkey-signature.ts';
-import type { AnswerProof } from '../wire/answer-proof.ts';
+import type { AnswerProof } from '../wire/evidence/answer-proof.ts';
 
 /** What a person answers to, as it is signed (contract §8). */
 export interface SignedAnswer {

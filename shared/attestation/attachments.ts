@@ -1,9 +1,9 @@
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { canonicalJson } from '../crypto/canonical-json.ts';
-import { SignedApproval, SignedPassport } from '../wire/evidence.ts';
-import { closed } from '../wire/fields.ts';
-import { SignedPolicy } from '../wire/policy.ts';
+import { closed } from '../wire/api/fields.ts';
+import { SignedApproval, SignedPassport } from '../wire/evidence/evidence.ts';
+import { SignedPolicy } from '../wire/evidence/policy.ts';
 
 /** As `GET /gates/:id/catalog` answers it, of any version of the service. */
 const SignedCatalog = Type.Object({
@@ -13,7 +13,7 @@ const SignedCatalog = Type.Object({
 });
 
 /**
- * What the records of an export name, behind its chains: policies, the catalogs that these name, passports,
+ * What the records of an export name, after its chains: policies, the catalogs that these name, passports,
  * approvals; of each kind ascending by name. The name of an approval begins with the passport that it is for.
  */
 export const Attachment = Type.Union([

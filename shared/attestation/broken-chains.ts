@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { closed } from '../wire/fields.ts';
+import { closed } from '../wire/api/fields.ts';
 
 /** Faults of a chain in the database, as an export reports them, with their texts. */
 export const chainFaults = {
@@ -10,6 +10,9 @@ export const chainFaults = {
   repeated: 'a sequence number occurs twice',
   link_broken: 'a record does not name the hash of the record before it',
   head_differs: 'its last record is not the one that its head row names',
+  behind_log: 'the transparency log has a later record of it',
+  log_differs: 'a record is not the one that the transparency log has',
+  owner_differs: 'its head row names another account or mode than its passport or gate',
   unreadable: 'a record cannot be read: what it refers to is gone',
 } as const;
 

@@ -13,7 +13,7 @@ import {
   RevokedSidecarKeys,
   receiptFormat,
   type SidecarCertificate,
-} from '../wire/decision-receipt.ts';
+} from '../wire/evidence/decision-receipt.ts';
 
 /** ASCII text that the control plane signs to certify a key of a sidecar. */
 const certificateMessage = (body: Omit<SidecarCertificate, 'signature'>): string =>

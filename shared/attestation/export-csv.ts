@@ -1,5 +1,5 @@
 import type { Attestation } from '../model/attestation.ts';
-import { type AttestationAnswer, renderAttestation } from '../wire/attestation.ts';
+import { type AttestationAnswer, renderAttestation } from '../wire/evidence/attestation.ts';
 import type { ExportWriter } from './export.ts';
 
 /** The order never changes, for readers by position. New columns go last. */
@@ -35,6 +35,14 @@ const csvColumns = [
   'hold_expires_at',
   'proof',
   'asserted',
+  'conditions',
+  'external',
+  'facts',
+  'permit_token',
+  'shadow',
+  'units',
+  'user',
+  'wallet_path',
 ] as const satisfies readonly (keyof AttestationAnswer)[];
 
 /** The first line, without its line end. */
@@ -44,7 +52,8 @@ export const csvHeader = csvColumns.join(',');
  * The records of an export as CSV (RFC 4180: CRLF, cells in quotes where they must be), for spreadsheets: in
  * the order of jsonl, without manifest, headers of chains, policies and end, which are no rows. So a
  * truncated file looks whole, and CSV cannot be verified. Null is an empty cell; names of checks are
- * separated by spaces; findings of personal data are JSON, or an empty cell for none.
+ * separated by spaces; findings of personal data are JSON, or an empty cell for none; so are other lists and
+ * objects.
  *
  * Each broken chain has a row at the end without an id: spreadsheets show it, and programs do not mistake it
  * for a record.
@@ -76,8 +85,10 @@ function cellsOf(attestation: Attestation): string[] {
         return record.constraints_evaluated.join(' ');
       case 'pii':
         return record.pii.length === 0 ? '' : JSON.stringify(record.pii);
-      default:
-        return String(record[column] ?? '');
+      default: {
+        const value = record[column] ?? '';
+        return typeof value === 'object' ? JSON.stringify(value) : String(value);
+      }
     }
   });
 }

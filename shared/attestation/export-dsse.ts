@@ -2,7 +2,7 @@ import { textHasher } from '../crypto/content-hash.ts';
 import { assert, must } from '../errors/assert.ts';
 import type { Attestation } from '../model/attestation.ts';
 import { renderOptionalTime, renderTime } from '../model/time.ts';
-import { renderAttestation } from '../wire/attestation.ts';
+import { renderAttestation } from '../wire/evidence/attestation.ts';
 import { type BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
 import {
   type EnvelopeKey,

@@ -1,6 +1,6 @@
 import type { Attestation } from '../model/attestation.ts';
 import type { UnixMillis } from '../model/time.ts';
-import { type AttestationAnswer, renderAttestation } from '../wire/attestation.ts';
+import { type AttestationAnswer, renderAttestation } from '../wire/evidence/attestation.ts';
 import type { BrokenAnswer } from './broken-chains.ts';
 import type { ExportWriter } from './export.ts';
 

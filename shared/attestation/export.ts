@@ -1,8 +1,8 @@
 import { Type } from 'typebox';
 import type { Attestation, ChainId, RecordForm } from '../model/attestation.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
-import { AttestationAnswer, renderAttestation } from '../wire/attestation.ts';
-import { closed, FreeForm, nullable } from '../wire/fields.ts';
+import { closed, FreeForm, nullable } from '../wire/api/fields.ts';
+import { AttestationAnswer, renderAttestation } from '../wire/evidence/attestation.ts';
 import type { Attachment } from './attachments.ts';
 import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
 import type { EnvelopeSignature, UnsignedRecord } from './envelope.ts';
@@ -22,7 +22,7 @@ import type { EnvelopeSignature, UnsignedRecord } from './envelope.ts';
  *     2026-11-27  a chain whose first records are in an archive has `archived`, and may have no records here
  *   agent-trust.attestations.v2  2026-11-27
  *     records may be in form 2, beside others in form 1; the policies, catalogs, passports and approvals that
- *     they name stand behind the chains
+ *     they name stand after the chains
  *     the header of a chain may have `log_proof`
  */
 const formats = { 1: 'agent-trust.attestations.v1', 2: 'agent-trust.attestations.v2' } as const;
@@ -77,7 +77,7 @@ export interface ExportWriter {
   record(attestation: Attestation): string;
   /** Absent: records are written as they come. */
   readonly signing?: RecordSigning;
-  /** Behind all chains, in the order of `Attachment`. */
+  /** After all chains, in the order of `Attachment`. */
   attachment(attachment: Attachment): string;
   end(end: ExportEnd): string;
 }

@@ -1,5 +1,5 @@
 import { minuteMs, parseTime } from '../model/time.ts';
-import type { ReceiptStatement } from '../wire/decision-receipt.ts';
+import type { ReceiptStatement } from '../wire/evidence/decision-receipt.ts';
 
 /** Records are dated at most this far ahead of their arrival (contract §9). */
 const aheadMsMax = minuteMs;

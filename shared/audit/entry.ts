@@ -9,7 +9,7 @@ import type { Keyset } from '../crypto/keyset.ts';
 import { assert } from '../errors/assert.ts';
 import type { AuditEntry, AuditFacts } from '../model/audit.ts';
 import type { VerificationKey } from '../model/signing-key.ts';
-import { auditBody, type PlacedAuditFacts, parseAuditEntry } from '../wire/audit.ts';
+import { auditBody, type PlacedAuditFacts, parseAuditEntry } from '../wire/evidence/audit.ts';
 
 /** The last entry of a chain. Sequence 0 and null for an empty chain. */
 export interface AuditHead {

@@ -7,9 +7,9 @@ import type { AuditEntry } from '../model/audit.ts';
 import { type AccountId, isId } from '../model/ids.ts';
 import { type Mode, modes } from '../model/mode.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
-import { parseExactTime } from '../wire/attestation.ts';
-import { renderAuditEntry } from '../wire/audit.ts';
-import { closed, nullable } from '../wire/fields.ts';
+import { closed, nullable } from '../wire/api/fields.ts';
+import { parseExactTime } from '../wire/evidence/attestation.ts';
+import { renderAuditEntry } from '../wire/evidence/audit.ts';
 
 /**
  * The lines of `GET /audit/export`: a manifest, the entries of one chain in order, the end. Each line is RFC

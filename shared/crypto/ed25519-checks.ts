@@ -1,6 +1,6 @@
 /**
  * Checks before every engine. libsodium, OpenSSL and noble disagree about signatures that an honest signer
- * never makes; after these checks they agree (test/unit/crypto/ed25519.long.test.ts).
+ * never makes; after these checks they agree (test/unit/crypto/ed25519.test.ts).
  */
 
 const seedBytes = 32;

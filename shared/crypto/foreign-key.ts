@@ -12,26 +12,39 @@ export class KeySetError extends Error {
   override readonly name = 'KeySetError';
 }
 
+/** What a key set has for us. */
+export interface ReadKeys {
+  readonly keys: readonly ForeignKey[];
+  /** What it should not hold and is passed over. Continues "the key set ..."; null: nothing. */
+  readonly fault: string | null;
+}
+
 /**
  * The keys of a JWKS (RFC 7517) that verify signatures by one of these algorithms; others are passed over, as
  * RFC 7517 §5 asks. A key is bound to one algorithm: its own `alg`, else that of its curve, else of RSA the
- * first that is listed. So no token chooses how a key is used. Throws KeySetError for no JWKS, too many keys,
- * private keys, and no key left.
+ * first that is listed. So no token chooses how a key is used. A key that is private, symmetric or one too
+ * many is passed over, too, and named. Throws KeySetError for no JWKS, and no key left.
  */
-export function readForeignKeys(jwks: unknown, algorithms: readonly FederatedAlgorithm[]): ForeignKey[] {
-  const entries = isJsonObject(jwks) ? jwks['keys'] : null;
+export function readForeignKeys(jwks: unknown, algorithms: readonly FederatedAlgorithm[]): ReadKeys {
+  const entries: unknown = isJsonObject(jwks) ? jwks['keys'] : null;
   if (!Array.isArray(entries)) throw new KeySetError('is not an object with an array "keys"');
-  if (entries.length > limits.foreignKeysMax)
-    throw new KeySetError(`has ${entries.length} keys; at most ${limits.foreignKeysMax} are allowed`);
-  const keys = entries.flatMap((entry) => readKey(entry, algorithms) ?? []);
-  if (keys.length === 0) throw new KeySetError(`has no key for signatures by ${algorithms.join(', ')}`);
-  return keys;
+  const isSecret = (entry: unknown) =>
+    isJsonObject(entry) && (entry['d'] !== undefined || entry['k'] !== undefined);
+  const usable = entries.flatMap((entry) => (isSecret(entry) ? [] : (readKey(entry, algorithms) ?? [])));
+  const faults = [
+    ...(entries.some(isSecret) ? ['holds a private or symmetric key: publish public keys only'] : []),
+    ...(usable.length > limits.foreignKeysMax
+      ? [`has ${usable.length} keys; at most ${limits.foreignKeysMax} are allowed`]
+      : []),
+  ];
+  const fault = faults.length === 0 ? null : faults.join(', and ');
+  if (usable.length === 0)
+    throw new KeySetError(fault ?? `has no key for signatures by ${algorithms.join(', ')}`);
+  return { keys: usable.slice(0, limits.foreignKeysMax), fault };
 }
 
 function readKey(entry: unknown, algorithms: readonly FederatedAlgorithm[]): ForeignKey | null {
   if (!isJsonObject(entry)) return null;
-  if (entry['d'] !== undefined || entry['k'] !== undefined)
-    throw new KeySetError('holds a private or symmetric key: publish public keys only');
   const { kid, use, key_ops: operations } = entry;
   // SPIFFE bundles say what kind of SVID a key is for (SPIFFE Trust Domain and Bundle §4.2.2).
   if (use !== undefined && use !== 'sig' && use !== 'jwt-svid') return null;

@@ -1,4 +1,4 @@
-import { type FederatedAlgorithm, isFederatedAlgorithm } from '../model/federation.ts';
+import { type FederatedAlgorithm, federatedAlgorithms, isFederatedAlgorithm } from '../model/federation.ts';
 import { limits } from '../model/limits.ts';
 import { decodeBase64url, readBase64url } from './base64url.ts';
 import { type JsonObject, readJsonObject } from './json-object.ts';
@@ -30,48 +30,54 @@ const securityEventType = 'secevent+jwt';
 const identityAssertionType = 'oauth-id-jag+jwt';
 
 /**
- * Takes a compact JWS of another issuer apart. Null is `passport_malformed`: too long, not three parts of
- * canonical base64url, `alg` none, HMAC or unknown, a type of other use, `crit` (no extension is known), a
- * header that brings its own key or says where to get it (`jwk`, `jku`, `x5u`), JSON that is read in two
- * ways.
+ * Takes a compact JWS of another issuer apart. A text says why it is `passport_malformed`, and quotes nothing
+ * of it: too long, not three parts of canonical base64url, `alg` none, HMAC or unknown, a type of other use,
+ * `crit` (no extension is known), a header that brings its own key or says where to get it (`jwk`, `jku`,
+ * `x5u`), JSON that is read in two ways.
  */
-export const openForeignToken = (token: string): OpenForeignToken | null => open(token, passportTypes);
+export const openForeignToken = (token: string): OpenForeignToken | string => open(token, passportTypes);
 
 /** The same of a security event token (RFC 8417), which is no passport. */
-export const openSecurityEvent = (token: string): OpenForeignToken | null =>
+export const openSecurityEvent = (token: string): OpenForeignToken | string =>
   open(token, new Set([securityEventType]));
 
 /** The same of an identity assertion, with which a client gets an access token, and which is no passport. */
-export const openIdentityAssertion = (token: string): OpenForeignToken | null =>
+export const openIdentityAssertion = (token: string): OpenForeignToken | string =>
   open(token, new Set([identityAssertionType]));
 
-function open(token: string, types: ReadonlySet<string>): OpenForeignToken | null {
-  if (token.length > limits.tokenBytesMax) return null;
+function open(token: string, types: ReadonlySet<string>): OpenForeignToken | string {
+  if (token.length > limits.tokenBytesMax) return `it is longer than ${limits.tokenBytesMax} characters`;
   const headerEnd = token.indexOf('.');
   const payloadEnd = token.indexOf('.', headerEnd + 1);
-  if (headerEnd < 0 || payloadEnd < 0) return null;
+  if (headerEnd < 0 || payloadEnd < 0) return 'it has not three parts with dots between them';
   const header = readHeader(token.slice(0, headerEnd), types);
-  if (header === null) return null;
+  if (typeof header === 'string') return header;
   const signature = decodeBase64url(token.slice(payloadEnd + 1));
-  if (signature === null || signature.length > signatureBytesMax) return null;
+  if (signature === null || signature.length > signatureBytesMax)
+    return 'its signature is too long, or no base64url';
   const payload = decodeJson(token.slice(headerEnd + 1, payloadEnd));
-  if (payload === null) return null;
+  if (payload === null) return `its payload is no ${safeObject}`;
   return { token, ...header, signedText: token.slice(0, payloadEnd), signature, payload };
 }
 
 const refusedMembers = ['crit', 'jwk', 'jku', 'x5u'] as const;
+const safeObject = 'JSON object in base64url that all readers read alike';
 
 function readHeader(
   part: string,
   types: ReadonlySet<string>,
-): Pick<OpenForeignToken, 'algorithm' | 'kid'> | null {
+): Pick<OpenForeignToken, 'algorithm' | 'kid'> | string {
   const header = decodeJson(part);
-  if (header === null || refusedMembers.some((name) => Object.hasOwn(header, name))) return null;
+  if (header === null) return `its header is no ${safeObject}`;
+  const refused = refusedMembers.find((name) => Object.hasOwn(header, name));
+  if (refused !== undefined) return `its header has ${refused}`;
   const { alg, typ = 'JWT', kid = null } = header;
   const algorithm = alg === 'Ed25519' ? 'EdDSA' : alg;
-  if (!isFederatedAlgorithm(algorithm)) return null;
-  if (typeof typ !== 'string' || !types.has(typ.toLowerCase().replace(/^application\//, ''))) return null;
-  if (kid !== null && (typeof kid !== 'string' || kid.length > limits.foreignKidCharsMax)) return null;
+  if (!isFederatedAlgorithm(algorithm)) return `alg must be one of ${federatedAlgorithms.join(', ')}`;
+  if (typeof typ !== 'string' || !types.has(typ.toLowerCase().replace(/^application\//, '')))
+    return `typ must be one of ${[...types].join(', ')}`;
+  if (kid !== null && (typeof kid !== 'string' || kid.length > limits.foreignKidCharsMax))
+    return 'kid is no text, or too long';
   return { algorithm, kid };
 }
 

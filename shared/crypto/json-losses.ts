@@ -114,7 +114,7 @@ const closeBrace = 0x7d;
 /** Most strings are shorter, and scanning their characters is faster than a call of `indexOf`. */
 const shortStringChars = 32;
 
-/** Behind the closing quotation mark. Each character is looked at at most twice. */
+/** After the closing quotation mark. Each character is looked at at most twice. */
 export function endOfString(text: string, start: number): number {
   let at = start + 1;
   for (const short = at + shortStringChars; at < short; at++) {

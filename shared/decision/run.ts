@@ -187,6 +187,11 @@ export class Run {
     return must(this.#decision, 'a run begins with a decision');
   }
 
+  /** The first PERMIT of its key was found: it is the answer, unless a final BLOCK applies. */
+  get isReplay(): boolean {
+    return this.#first !== null;
+  }
+
   /** The request with the known state of its approval: input of the next pass. */
   known(request: RequestFacts): RequestFacts {
     // With the first PERMIT found, the state of the approval no longer matters; later checks still

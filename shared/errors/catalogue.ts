@@ -80,7 +80,11 @@ export const catalogue = {
   mcp_pins_full: { status: 409, message: 'There is no room for more pins.' },
   outcome_conflict: { status: 409, message: 'The state of this PERMIT does not allow it.' },
   amount_exceeds_hold: { status: 409, message: 'The amount is more than is held, or more than counts.' },
-  spend_limit_exceeded: { status: 409, message: 'A limit has no room for the amount beyond the hold.' },
+  spend_limit_exceeded: {
+    status: 409,
+    message: 'A limit, or what was approved, has no room for the amount beyond the hold.',
+  },
+  channel_name_conflict: { status: 409, message: 'Another channel of this mode has this name.' },
   email_conflict: { status: 409, message: 'This email address already belongs to a user of the account.' },
   last_owner: { status: 409, message: 'This is the last active owner of the account.' },
   user_state_conflict: { status: 409, message: 'The state of the user does not allow this.' },

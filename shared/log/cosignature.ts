@@ -1,4 +1,5 @@
 import type { Signer } from '../crypto/ed25519.ts';
+import { minuteMs, secondMs } from '../model/time.ts';
 import {
   type Note,
   type NoteKey,
@@ -34,9 +35,30 @@ export function verifiesCosignature(key: NoteKey, noteText: string, signature: U
   return key.verify(cosignedText(noteText, atS), signature.subarray(timestampBytes));
 }
 
-/** The cosignature of a witness; a forged one spoils the note. */
-export function isCosignedBy(note: Note, key: NoteKey): 'signed' | 'unsigned' | 'forged' {
+/** When a cosignature counts, in Unix milliseconds; both ends are included. */
+export interface CosignatureTimes {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+const always: CosignatureTimes = { fromMs: 0, untilMs: Number.POSITIVE_INFINITY };
+
+/** As far as the clock of a witness may be from ours. */
+export const witnessClockMsMax = 5 * minuteMs;
+
+/** Of one that verifies: whether the time that it states is one of these. */
+export function isTimely(signature: Uint8Array, { fromMs, untilMs }: CosignatureTimes): boolean {
+  const atMs = Number(Buffer.from(signature).readBigUInt64BE()) * secondMs;
+  return atMs >= fromMs && atMs <= untilMs;
+}
+
+/** The cosignature of a witness; a forged one spoils the note, one of another time does not count. */
+export function isCosignedBy(
+  note: Note,
+  key: NoteKey,
+  times = always,
+): 'signed' | 'unsigned' | 'untimely' | 'forged' {
   const found = signaturesOf(note, key);
   if (found.length === 0) return 'unsigned';
-  return found.every(({ signature }) => verifiesCosignature(key, note.text, signature)) ? 'signed' : 'forged';
+  if (!found.every(({ signature }) => verifiesCosignature(key, note.text, signature))) return 'forged';
+  return found.some(({ signature }) => isTimely(signature, times)) ? 'signed' : 'untimely';
 }

@@ -11,6 +11,9 @@ export interface LoggedHead {
   readonly hash: string;
 }
 
+/** Names a place of a chain, to find what was logged of it. */
+export const headKey = ({ chainId, sequence }: Omit<LoggedHead, 'hash'>): string => `${chainId} ${sequence}`;
+
 export const auditChainName = (accountId: string, mode: string): string => `audit:${accountId}:${mode}`;
 /** A policy is a chain of one, whose head is its hash. */
 export const policyChainName = (policyHash: string): string => `policy:${policyHash}`;
@@ -25,7 +28,7 @@ const entryText = ({ chainId, sequence, hash }: LoggedHead): string =>
 export const entryOf = (head: LoggedHead): Uint8Array => sha256Bytes(entryText(head));
 const entryBytes = 32;
 
-/** C2SP tlog-tiles: each entry behind its length. */
+/** C2SP tlog-tiles: each entry after its length. */
 export function entryBundle(entries: readonly Uint8Array[]): Uint8Array {
   const length = Buffer.from([0, entryBytes]);
   return Buffer.concat(entries.flatMap((entry) => [length, entry]));

@@ -2,7 +2,7 @@ import { parseSignedCheckpoint, parseSize, type SignedCheckpoint } from './check
 import { entryOf, type LoggedHead } from './entry.ts';
 import { leafHash, proofHashesMax, type TreeHash, treeHashBytes, verifiesInclusion } from './merkle.ts';
 import { decodeBase64, encodeBase64 } from './note.ts';
-import { judgeNote, type WitnessPolicy } from './witness-policy.ts';
+import { judgeNote, type OfflineClock, type Standing, type WitnessPolicy } from './witness-policy.ts';
 
 /** C2SP tlog-proof: an entry is in the tree of a checkpoint. */
 export interface LogProof {
@@ -82,7 +82,9 @@ export const proofFaults = {
   not_included: 'the entry is not in the tree of the checkpoint',
 } as const;
 
-export type ProofVerdict =
+export type ProofVerdict = Pick<Standing, 'untimely'> & ProofFound;
+
+type ProofFound =
   | {
       readonly kind: 'valid';
       readonly head: LoggedHead;
@@ -94,16 +96,22 @@ export type ProofVerdict =
 /**
  * What the policy, which names logs and witnesses, says of this proof. What it proves: `head` stood in the
  * log when the checkpoint was cosigned. Whether `head` is the head of a chain is for its records to show.
+ * `clock`: as of `judgeNote`.
  */
-export function verifyLogProof(text: string, policy: WitnessPolicy): ProofVerdict {
-  const invalid = (fault: keyof typeof proofFaults): ProofVerdict => ({ kind: 'invalid', fault });
+export function verifyLogProof(
+  text: string,
+  policy: WitnessPolicy,
+  clock: OfflineClock | null = null,
+): ProofVerdict {
   const proof = parseLogProof(text);
-  if (proof === null) return invalid('not_a_proof');
-  const standing = judgeNote(policy, proof.signed.note);
+  if (proof === null) return { kind: 'invalid', fault: 'not_a_proof' };
+  const standing = judgeNote(policy, proof.signed.note, clock);
+  const named = standing.untimely === undefined ? {} : { untimely: standing.untimely };
+  const invalid = (fault: keyof typeof proofFaults): ProofVerdict => ({ kind: 'invalid', fault, ...named });
   if (standing.forged.length > 0) return invalid('forged');
   if (!standing.isLogSigned) return invalid('unknown_log');
   if (!standing.isWitnessed) return invalid('not_witnessed');
   if (!isIncluded(proof)) return invalid('not_included');
   const { size } = proof.signed.checkpoint;
-  return { kind: 'valid', head: proof.head, size, witnesses: standing.witnesses };
+  return { kind: 'valid', head: proof.head, size, witnesses: standing.witnesses, ...named };
 }

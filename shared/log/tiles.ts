@@ -59,13 +59,13 @@ export function readFromTiles(tileAt: (name: TileName) => Uint8Array): ReadNode 
   };
 }
 
-/** Hashes of the tile in a tree of this size: at most `tileWidth`, none for a tile behind its end. */
+/** Hashes of the tile in a tree of this size: at most `tileWidth`, none for a tile after its end. */
 export function widthOf({ level, number }: TileName, size: number): number {
   const hashes = Math.floor(size / tileWidth ** level) - number * tileWidth;
   return Math.min(Math.max(hashes, 0), tileWidth);
 }
 
-/** `<N>` of a path: groups of three digits, all but the last behind an x. */
+/** `<N>` of a path: groups of three digits, all but the last after an x. */
 export function tileNumberPath(number: number): string {
   const digits = String(number);
   const padded = digits.padStart(Math.ceil(digits.length / 3) * 3, '0');
@@ -89,7 +89,7 @@ export interface Grown {
   readonly changed: readonly (TileName & { readonly hashes: Uint8Array })[];
 }
 
-/** The edge of a tree of `size` entries with these behind them. */
+/** The edge of a tree of `size` entries with these after them. */
 export function grow(edge: Edge, size: number, leaves: readonly TreeHash[]): Grown {
   const next: Uint8Array[] = [];
   const changed: Grown['changed'][number][] = [];

@@ -1,5 +1,7 @@
+import { encodeBase64url } from '../crypto/base64url.ts';
 import type { Ed25519 } from '../crypto/ed25519.ts';
-import { isCosignedBy } from './cosignature.ts';
+import type { VerificationKey } from '../model/signing-key.ts';
+import { type CosignatureTimes, isCosignedBy, witnessClockMsMax } from './cosignature.ts';
 import { isSignedBy, type Note, type NoteKey, parseVkey, signatureTypes } from './note.ts';
 
 /** C2SP tlog-policy. */
@@ -164,22 +166,50 @@ export interface Standing {
   /** Names of the witnesses that cosigned. */
   readonly witnesses: readonly string[];
   readonly isWitnessed: boolean;
+  /** Names of the witnesses whose cosignatures do not count, because of their time. Absent: none. */
+  readonly untimely?: readonly string[];
   /** Names of keys whose signatures do not verify: such a note is worth nothing. */
   readonly forged: readonly string[];
 }
 
-/** What this policy says of a checkpoint with its signatures. */
-export function judgeNote({ logs, witnesses, quorum }: WitnessPolicy, note: Note): Standing {
+/** By what a verifier judges times. */
+export interface OfflineClock {
+  readonly nowMs: number;
+  /** The JWKS of the service, which has the keys of its log. */
+  readonly keys: readonly Pick<VerificationKey, 'purpose' | 'publicKey' | 'notBeforeMs'>[];
+}
+
+/** No witness can have cosigned what the log could not sign yet, nor what it will sign. */
+function timesOf(signers: readonly NoteKey[], { nowMs, keys }: OfflineClock): CosignatureTimes {
+  const shown = new Set(signers.map(({ publicKey }) => encodeBase64url(publicKey)));
+  const own = keys.filter(({ purpose, publicKey }) => purpose === 'log' && shown.has(publicKey));
+  const fromMs = own.length === 0 ? 0 : Math.min(...own.map(({ notBeforeMs }) => notBeforeMs));
+  return { fromMs, untilMs: nowMs + witnessClockMsMax };
+}
+
+/** What this policy says of a checkpoint with its signatures. Without a clock those of any time count. */
+export function judgeNote(
+  { logs, witnesses, quorum }: WitnessPolicy,
+  note: Note,
+  clock: OfflineClock | null = null,
+): Standing {
   const origin = note.text.slice(0, note.text.indexOf('\n'));
   const byLog = logs
     .filter(({ key }) => key.name === origin)
-    .map(({ key }) => [key.name, isSignedBy(note, key)] as const);
-  const byWitness = witnesses.map(({ key, name }) => [name, isCosignedBy(note, key)] as const);
-  const signedBy = byWitness.filter(([, state]) => state === 'signed').map(([name]) => name);
+    .map(({ key }) => ({ key, state: isSignedBy(note, key) }));
+  const signers = byLog.flatMap(({ key, state }) => (state === 'signed' ? [key] : []));
+  const times = clock === null ? undefined : timesOf(signers, clock);
+  const byWitness = witnesses.map(({ key, name }) => ({ name, state: isCosignedBy(note, key, times) }));
+  const named = (wanted: string) => byWitness.flatMap(({ name, state }) => (state === wanted ? [name] : []));
+  const [signedBy, untimely] = [named('signed'), named('untimely')];
   return {
-    isLogSigned: byLog.some(([, state]) => state === 'signed'),
+    isLogSigned: signers.length > 0,
     witnesses: signedBy,
     isWitnessed: isQuorum(quorum, new Set(signedBy)),
-    forged: [...byLog, ...byWitness].filter(([, state]) => state === 'forged').map(([name]) => name),
+    ...(untimely.length > 0 && { untimely }),
+    forged: [
+      ...byLog.flatMap(({ key, state }) => (state === 'forged' ? [key.name] : [])),
+      ...named('forged'),
+    ],
   };
 }

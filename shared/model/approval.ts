@@ -35,6 +35,8 @@ export interface PersonsAnswer {
   readonly note: string | null;
   /** Whether the person signed it with a passkey. */
   readonly isSigned: boolean;
+  /** The key or person that had invited the person; null: nobody, or not known. */
+  readonly invitedBy: string | null;
 }
 
 /**

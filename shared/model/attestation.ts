@@ -1,4 +1,5 @@
 import type { CheckName, DecisionReason, Outcome } from './decision.ts';
+import type { IdDigest } from './id-digest.ts';
 import type { AccountId, ApprovalId, AttestationId, GateId, PassportId, SidecarId } from './ids.ts';
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
@@ -41,6 +42,35 @@ export interface PiiFinding {
 export const recordProofs = ['dpop', 'httpsig'] as const;
 export type RecordProof = (typeof recordProofs)[number];
 
+/**
+ * Members that newer sidecars write: this version takes, signs and exports their values, and judges none.
+ * Named as on the wire, each in its RFC 8785 form, so that `JSON.stringify` writes it.
+ */
+export interface CarriedMembers {
+  readonly conditions: readonly string[] | null;
+  readonly external: { readonly commitment: string | null; readonly decision: boolean | null } | null;
+  readonly facts: readonly { readonly commitment: string; readonly path: string }[] | null;
+  readonly permit_token: string | null;
+  readonly shadow: {
+    readonly condition: string | null;
+    readonly decision: string | null;
+    readonly policy_hash: string;
+    readonly reason: string | null;
+  } | null;
+  readonly units: Readonly<Record<string, number>> | null;
+  readonly user: string | null;
+}
+
+export const noCarried: CarriedMembers = Object.freeze({
+  conditions: null,
+  external: null,
+  facts: null,
+  permit_token: null,
+  shadow: null,
+  units: null,
+  user: null,
+});
+
 /** The members that records have in form 2 (contract §9). */
 export interface RecordExtras {
   /** The policy that decided (`policyHash`). Null: no gate, or its policy is not on record. */
@@ -57,10 +87,14 @@ export interface RecordExtras {
   readonly approvalId: string | null;
   /** `wal_…`, of the passport. */
   readonly walletId: string | null;
+  /** The keys of its wallets from its own up to the root, as the source of the record knew them. */
+  readonly walletPath: readonly IdDigest[] | null;
   readonly holdExpiresAtMs: UnixMillis | null;
   readonly proof: RecordProof | null;
   /** The subject was named without its token. Null: a record in form 1, which has none of these members. */
   readonly asserted: boolean | null;
+  /** Null: none has a value. */
+  readonly carried: CarriedMembers | null;
 }
 
 /** Of a record in form 1. */
@@ -71,9 +105,11 @@ export const noExtras: RecordExtras = Object.freeze({
   stateAgeMs: null,
   approvalId: null,
   walletId: null,
+  walletPath: null,
   holdExpiresAtMs: null,
   proof: null,
   asserted: null,
+  carried: null,
 });
 
 /** Of a record in form 2 without any of them. */

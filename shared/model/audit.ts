@@ -73,6 +73,7 @@ export const auditedOperations = [
   'inviteUser',
   'renewInvitation',
   'acceptInvitation',
+  'confirmUser',
   'updateUser',
   'deleteUser',
   'changePassword',

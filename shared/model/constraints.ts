@@ -54,6 +54,8 @@ export interface ApproverRule {
   readonly notRequester: boolean;
   /** The person who owns the passport (contract §3) does not answer. */
   readonly notOwner: boolean;
+  /** People who could have opened the links of each other's invitations count as one. */
+  readonly independent: boolean;
 }
 
 export interface ApprovalRule {

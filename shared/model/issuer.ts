@@ -37,3 +37,6 @@ export interface IssuerFederation {
   /** Why they could not be read the last time; null: they could. */
   readonly fault: string | null;
 }
+
+/** Of the issuer that an account has without making one, as long as the account does not rename it. */
+export const defaultIssuerName = 'Default issuer';

@@ -107,7 +107,7 @@ export const limits = {
   responseTimeMsMax: dayMs,
   /** A held amount is blocked for other requests: a week is more than any approver needs. */
   approvalExpiryMsMax: 7 * dayMs,
-  /** Shorter, and the outcome of a slow service arrives behind the end of its hold (contract §19). */
+  /** Shorter, and the outcome of a slow service arrives after the end of its hold (contract §19). */
   holdExpiryMsMin: minuteMs,
   holdExpiryMsDefault: hourMs,
   /** Held money is blocked for other requests, as that of an approval. */
@@ -250,6 +250,12 @@ export const limits = {
   piiPhoneChecksMax: 256,
   /** A JSON pointer into a request; its parts are keys that the caller chose. */
   piiPointerCharsMax: 512,
+  /** Conditions of a gate and a passport, 32 each, that a record names. */
+  carriedConditionsMax: 64,
+  /** Commitments in a record. */
+  carriedFactsMax: 32,
+  /** Names of units in a record. */
+  carriedUnitsMax: 16,
   /**
    * All pointers of one scan, as JSON. An answer holds them twice, and one long name may be in all of them: a
    * batch of 1 MiB could ask for an answer of 50.

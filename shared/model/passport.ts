@@ -9,6 +9,17 @@ import type { TrustTier } from './trust-tier.ts';
 export const passportStatuses = ['active', 'suspended', 'revoked', 'expired'] as const;
 export type PassportStatus = (typeof passportStatuses)[number];
 
+/** Why a passport or an owner of passports is suspended: it is while one of these stands (contract §4). */
+export interface Suspension {
+  /** The account, by a person or a key; or an issuer of others, by an event. */
+  readonly cause: 'account' | IssuerId;
+  readonly sinceMs: UnixMillis;
+  /** Type of the security event. Null: none. */
+  readonly event: string | null;
+  /** Of a passport: it was stopped with this owner, whose suspension it is. Null: by itself. */
+  readonly owner: string | null;
+}
+
 /** A stored passport. The token is a bearer credential, so only its SHA-256 is stored. */
 export interface Passport {
   readonly passportId: PassportId;
@@ -33,6 +44,8 @@ export interface Passport {
   readonly isFederated: boolean;
   /** As of reading: an unrevoked passport is `expired` from `expiresAtMs` on. */
   readonly status: PassportStatus;
+  /** Oldest first. They stay through a revocation. */
+  readonly suspendedBy: readonly Suspension[];
   readonly issuedAtMs: UnixMillis;
   /** Null: it never expires. Always a whole second. */
   readonly expiresAtMs: UnixMillis | null;

@@ -8,8 +8,29 @@ export const plainTextPattern = new RegExp(`^[^${misleading}]*$`);
 /** The same, and no colon. */
 export const plainTextWithoutColonPattern = new RegExp(`^[^:${misleading}]*$`);
 
-/** Each of these characters, for what shows text that was not refused. */
-export const misleadingCharacter = new RegExp(`[${misleading}]`, 'g');
+/** One joins emoji, one asks for the picture of a character: they are seen only after a picture. */
+const emojiJoiners = '\\u200d\\ufe0f';
+/**
+ * Each of these characters, and each that shows nothing (characters without a width, tags), for what shows
+ * text that was not refused.
+ */
+export const misleadingCharacter = new RegExp(
+  `[${misleading}]|(?![${emojiJoiners}])\\p{Default_Ignorable_Code_Point}|(?<!\\p{Extended_Pictographic}[\\ufe0f\\p{Emoji_Modifier}]?)[${emojiJoiners}]`,
+  'gu',
+);
+
+/**
+ * With the code in the place of each of these characters, as JSON has it: those of strangers would move the
+ * cursor, or disguise what a line says. Line breaks stay.
+ */
+export const visible = (text: string): string =>
+  text.replaceAll(misleadingCharacter, (char) => (char === '\n' ? char : codesOf(char)));
+
+const codesOf = (char: string): string =>
+  char
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
 
 export const isPlainText = (text: string): boolean => plainTextPattern.test(text);
 

@@ -27,6 +27,7 @@ export interface SaidConstraints {
       readonly count?: number | null;
       readonly not_requester?: boolean | null;
       readonly not_owner?: boolean | null;
+      readonly independent?: boolean | null;
     } | null;
     readonly passkey?: boolean | null;
   } | null;
@@ -163,6 +164,9 @@ function answerWords({ approvers, passkey }: NonNullable<SaidConstraints['approv
       ? []
       : ['The person behind the passport or the key that asks does not answer.']),
     ...(notOwner === true ? ['The owner of the passport does not answer.'] : []),
+    ...(approvers.independent === true
+      ? ["People who could have opened the links of each other's invitations count as one."]
+      : []),
     ...signed,
   ];
 }

@@ -23,6 +23,7 @@ export const scopes = [
   'approvals:resolve',
   'webhooks:manage',
   'keys:manage',
+  'users:manage',
   'sidecars:connect',
   'wallets:read',
   'wallets:manage',
@@ -51,6 +52,7 @@ function grants(held: Scope, required: Scope): boolean {
   if (held === required || held === 'admin:*') return true;
   if (held === 'gates:manage') return gatesManageImplies.has(required);
   if (held === 'wallets:manage') return required === 'wallets:read';
+  if (held === 'keys:manage') return required === 'users:manage';
   return held === 'osgate:manage' && required === 'osgate:read';
 }
 

@@ -60,6 +60,17 @@ export type ApproverRole = (typeof approverRoles)[number];
 export const userStatuses = ['invited', 'active', 'disabled'] as const;
 export type UserStatus = (typeof userStatuses)[number];
 
+/**
+ * How a person came: by a link that somebody saw, by one that was mailed and shown to nobody, or by a first
+ * login with OIDC in place of the link. Of an invited person `link` or `mail`.
+ */
+export const waysToCome = ['first_owner', 'link', 'mail', 'oidc'] as const;
+export type WayToCome = (typeof waysToCome)[number];
+
+/** What becomes of the link of an invitation: shown to the inviter, mailed to the invited, or both. */
+export const deliveries = ['link', 'mail', 'both'] as const;
+export type Delivery = (typeof deliveries)[number];
+
 /** A person of an account. Credentials are stored separately and never leave their room. */
 export interface User {
   readonly userId: UserId;
@@ -71,6 +82,11 @@ export interface User {
   readonly isDisabled: boolean;
   /** Acceptance of the invitation; null: not yet. */
   readonly acceptedAtMs: UnixMillis | null;
+  /** The key or person that made the last link; null: nobody, or not known. */
+  readonly invitedBy: string | null;
+  readonly cameBy: WayToCome;
+  /** Since when the person answers approvals; null: another person has to confirm them first. */
+  readonly confirmedAtMs: UnixMillis | null;
   readonly totpEnabled: boolean;
   readonly createdAtMs: UnixMillis;
   readonly lastLoginAtMs: UnixMillis | null;

@@ -12,10 +12,11 @@ import { isGrantablePermission, type PermissionKey } from '../model/permission.t
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import { latestUnixMs, parseTime, toSeconds, type UnixMillis } from '../model/time.ts';
 import { isTrustTier } from '../model/trust-tier.ts';
-import { parseCatalogEntry } from '../wire/catalog.ts';
-import { parseConstraints } from '../wire/constraints.ts';
-import type { SignedApproval, SignedPassport } from '../wire/evidence.ts';
-import type { SignedPolicy } from '../wire/policy.ts';
+import { parseCatalogEntry } from '../wire/api/catalog.ts';
+import { parseConstraints } from '../wire/api/constraints.ts';
+import { canonicalName } from '../wire/api/email.ts';
+import type { SignedApproval, SignedPassport } from '../wire/evidence/evidence.ts';
+import type { SignedPolicy } from '../wire/evidence/policy.ts';
 
 /** What an export states beside its records (contract §9), verified before. */
 export type Statement =
@@ -30,6 +31,7 @@ export type Statement =
  */
 export type Unjudged =
   | 'form_1'
+  | 'members'
   | 'policy_missing'
   | 'policy_unknown'
   | 'passport_removed'
@@ -255,7 +257,7 @@ function readPassport(body: SignedPassport['body']): KnownPassport | Unjudged {
       notBeforeS: toSeconds(issuedAtMs),
       expiresAtS: expiresAtMs === null ? null : toSeconds(expiresAtMs),
       publicKey: body.public_key ?? '',
-      owner: body.owner ?? null,
+      owner: canonicalName(body.owner ?? null),
       // Its records name the wallet, wherever it was told.
       hasWallet: false,
     },
@@ -277,7 +279,7 @@ export function standingTermsOf(body: SignedApproval['body']): StandingApprovalT
   return {
     standingApprovalId: body.approval_id as StandingApprovalTerms['standingApprovalId'],
     passportId: owner === null ? (body.passport_id as PassportId) : null,
-    owner,
+    owner: canonicalName(owner),
     permissionKey: permission as PermissionKey,
     eachMicroUsd: each as MicroUsd,
     totalMicroUsd: total as MicroUsd,

@@ -102,6 +102,7 @@ export function judge(record: Attestation, evidence: Evidence, windows: Windows)
     return isRefused ? unjudged('token') : contradicted('no_passport');
   }
   if (reason === 'quota_unavailable') return unjudged('ledger');
+  if (record.carried !== null) return unjudged('members');
   const known = evidence.passport(passportId);
   if (typeof known === 'string') return unjudged(known);
   const policy = evidence.policy(record, known.passport.mode);

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { TraceContext } from '../wire/trace-context.ts';
+import type { TraceContext } from '../wire/api/trace-context.ts';
 
 const current = new AsyncLocalStorage<TraceContext | null>();
 

@@ -36,7 +36,7 @@ function shownNow(name: string, row: Described['row'], environment: Environment)
 export const settingSourcesHelp =
   'Each is also read as AGENT_TRUST_<NAME>, which wins; each secret also from the file that <NAME>_FILE names.';
 
-/** The table of the README. */
+/** The table of docs/settings.md. */
 export function renderSettingsTable(): string {
   const lines = described.map(
     ({ name, row }) =>

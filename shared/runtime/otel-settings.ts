@@ -44,7 +44,7 @@ export const otelSettings = {
   OTEL_METRICS_EXPORTER: otel({ default: 'otlp', doc: 'otlp or none.' }),
   OTEL_TRACES_SAMPLER: otel({
     default: 'parentbased_always_on',
-    doc: 'Which spans are exported: always_on, always_off or traceidratio, or one of them behind parentbased_.',
+    doc: 'Which spans are exported: always_on, always_off or traceidratio, or one of them after parentbased_.',
   }),
   OTEL_TRACES_SAMPLER_ARG: otel({
     default: null,

@@ -1,5 +1,6 @@
 import { chmod, lstat, mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { makeFolder } from './make-folder.ts';
 import { StartError } from './start-error.ts';
 import { hasCode } from './system-error.ts';
 
@@ -28,7 +29,7 @@ const ours: ReadonlySet<string> = new Set([
  */
 export async function makePrivate(directory: string): Promise<readonly string[]> {
   const path = resolve(directory);
-  await mkdir(dirname(path), { recursive: true });
+  await makeFolder(dirname(path));
   await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
     if (!hasCode(error, 'EEXIST')) throw error;
   });

@@ -4,6 +4,8 @@ import { makeWakeup } from './wakeup.ts';
 export interface Repetition {
   /** Resolves when the last round is over. */
   stop(): Promise<void>;
+  /** Ends the pause, or the next one. */
+  wake(): void;
 }
 
 /**
@@ -21,6 +23,7 @@ export function repeat(round: (state: { readonly isStopped: boolean }) => Promis
   };
   const running = run();
   return {
+    wake: wakeup.wake,
     stop: async () => {
       state.isStopped = true;
       wakeup.wake();

@@ -1,7 +1,7 @@
 import { parseApiKey } from '../crypto/api-key.ts';
 import { decodeBase64url } from '../crypto/base64url.ts';
 import { isPlainText } from '../model/plain-text.ts';
-import { parseWebUrl } from '../wire/domain.ts';
+import { parseWebUrl } from '../wire/api/domain.ts';
 
 /**
  * Why a text is not a valid value: the end of a sentence that begins with the setting's name. Never quotes
@@ -86,7 +86,7 @@ export const masterKey: Read<Uint8Array> = (given) => {
 };
 
 /** The one before, the one after, and two that were forgotten: each is tried where a text names none. */
-export const masterKeyFallbacksMax = 4;
+const masterKeyFallbacksMax = 4;
 
 /** Master keys, separated by commas. */
 export const masterKeys: Read<readonly Uint8Array[]> = (given) => {

@@ -180,13 +180,6 @@ export const settings = {
     doc: 'Other master keys, separated by commas, that open what they sealed while MASTER_KEY changes: the next one before, the previous one after. Only MASTER_KEY seals.',
     read: masterKeys,
   }),
-  MASTER_KEY_FALLBACKS_COMMAND: setting({
-    of: ['control-plane'],
-    default: null,
-    defaultDoc: 'none',
-    doc: 'In place of MASTER_KEY_FALLBACKS: a program that prints them, one a line.',
-    read: commandLine,
-  }),
   PUBLIC_URL: setting({
     of: ['control-plane'],
     default: null,
@@ -204,7 +197,7 @@ export const settings = {
   WEBHOOK_ALLOW_PRIVATE: setting({
     of: ['control-plane'],
     default: '0',
-    doc: '1: webhooks may go to private and loopback addresses, and over http. For tests.',
+    doc: '1: webhooks may go to private and loopback addresses, never to link-local ones, and over http. For tests.',
     read: yesOrNo,
   }),
   LOG_WITNESSES: setting({
@@ -281,7 +274,7 @@ export const settings = {
   OIDC_ALLOW_PRIVATE: setting({
     of: ['control-plane'],
     default: '0',
-    doc: '1: the provider may be at a private or loopback address, and be called over http.',
+    doc: '1: the provider may be at a private or loopback address, never a link-local one, and be called over http.',
     read: yesOrNo,
   }),
   FORWARD_AUTH_TRUST: setting({
@@ -359,21 +352,15 @@ export function parseSettings(programs: readonly Program[], environment: Environ
         "openssl rand -base64 32 | tr '+/' '-_' | tr -d '='",
     );
   }
-  if (programs.includes('control-plane')) problems.push(...keysGivenTwice(environment));
   if (programs.includes('control-plane')) {
+    // Which of two is meant cannot be known.
+    if (isSet(environment, 'MASTER_KEY') && isSet(environment, 'MASTER_KEY_COMMAND'))
+      problems.push('MASTER_KEY is given twice, by MASTER_KEY and by MASTER_KEY_COMMAND: unset one of them.');
     problems.push(...incomplete(['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'], environment));
     problems.push(...incomplete(['SMTP_URL', 'SMTP_FROM'], environment));
   }
   if (problems.length > 0) throw new SettingsError(problems);
   return values;
-}
-
-/** A key comes from its setting or from its command: which of two is meant cannot be known. */
-function keysGivenTwice(environment: Environment): string[] {
-  const names = ['MASTER_KEY', 'MASTER_KEY_FALLBACKS'] as const;
-  return names
-    .filter((name) => isSet(environment, name) && isSet(environment, `${name}_COMMAND`))
-    .map((name) => `${name} is given twice, by ${name} and by ${name}_COMMAND: unset one of them.`);
 }
 
 /** These settings are given together or not at all. */

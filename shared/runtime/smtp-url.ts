@@ -1,4 +1,4 @@
-import { canonicalEmail } from '../wire/email.ts';
+import { canonicalEmail } from '../wire/api/email.ts';
 import { Wrong } from './setting-values.ts';
 
 /** A parsed SMTP_URL: the mail server of the channels (docs/channels.md). */

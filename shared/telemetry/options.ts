@@ -1,5 +1,5 @@
 import type { OtelSettings } from '../runtime/otel-settings.ts';
-import { parseWebUrl } from '../wire/domain.ts';
+import { parseWebUrl } from '../wire/api/domain.ts';
 import { telemetryLimits } from './limits.ts';
 import { type OtlpFormat, otlpFormats } from './otlp-format.ts';
 import { type Sampler, samplerOf } from './sampler.ts';
@@ -59,12 +59,15 @@ function urlOf(settings: OtelSettings, signal: 'TRACES' | 'METRICS', problems: P
   const own = settings[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`];
   const base = settings.OTEL_EXPORTER_OTLP_ENDPOINT;
   const name = own === null ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`;
-  const url = own ?? (base === null ? null : `${base.replace(/\/+$/, '')}/v1/${signal.toLowerCase()}`);
+  const url = own ?? (base === null ? null : below(base, `/v1/${signal.toLowerCase()}`));
   if (url === null || parseWebUrl(url) !== null) return url;
   if (!problems.some((each) => each.startsWith(name)))
     problems.push(`${name} must be a URL such as http://127.0.0.1:4318`);
   return null;
 }
+
+/** The path ends where a query begins, such as one with a key for the collector. */
+const below = (base: string, path: string): string => base.replace(/\/*(?=[?#]|$)/, () => path);
 
 function formatOf({ OTEL_EXPORTER_OTLP_PROTOCOL: given }: OtelSettings, problems: Problems): OtlpFormat {
   const found = otlpFormats.find((format) => format === given.trim());

@@ -1,4 +1,4 @@
-import type { TraceContext } from '../wire/trace-context.ts';
+import type { TraceContext } from '../wire/api/trace-context.ts';
 
 /** Which spans are exported, as `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG` say. */
 export interface Sampler {

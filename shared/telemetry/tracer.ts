@@ -1,4 +1,4 @@
-import type { TraceContext } from '../wire/trace-context.ts';
+import type { TraceContext } from '../wire/api/trace-context.ts';
 import { type Sampler, samples } from './sampler.ts';
 
 export type AttributeValue = string | number | boolean;

@@ -73,14 +73,14 @@ export class ForeignIssuer implements PassportSource {
 
   /**
    * The one key for such a token: by `kid` and algorithm, and without a `kid` the only one of the algorithm.
-   * Null: none, or two that claim to be it.
+   * Null: none, or two that claim to be it. One that is listed twice is one.
    */
   find(kid: string | null, algorithm: FederatedAlgorithm): ForeignVerificationKey | null {
     const fitting = this.keys.filter(
       (key) => key.algorithm === algorithm && (kid === null || key.kid === kid),
     );
     const [key, ...others] = fitting;
-    return key === undefined || others.length > 0 ? null : key;
+    return key === undefined || others.some((other) => other.publicKey !== key.publicKey) ? null : key;
   }
 }
 
@@ -222,7 +222,9 @@ export function onlyFitting(
 function fits({ type, issuer, audiences }: Federation, { iss, sub, aud }: JsonObject): boolean {
   const isOfIssuer =
     type === 'jwt-svid' ? typeof sub === 'string' && sub.startsWith(`${issuer}/`) : iss === issuer;
-  if (!isOfIssuer) return false;
-  const named = Array.isArray(aud) ? aud : [aud];
-  return named.some((audience) => typeof audience === 'string' && audiences.includes(audience));
+  return isOfIssuer && namesAudience(aud, audiences);
 }
+
+/** Whether `aud` (RFC 7519 §4.1.3), a text or a list of texts, has one of these. */
+export const namesAudience = (aud: unknown, audiences: readonly string[]): boolean =>
+  [aud].flat().some((each) => typeof each === 'string' && audiences.includes(each));

@@ -2,11 +2,13 @@ import type { JsonObject } from '../crypto/json-object.ts';
 import { type Federation, foreignLifetimeMsMax, type JsonPointer } from '../model/federation.ts';
 import { limits } from '../model/limits.ts';
 import { isGrantablePermission, type PermissionKey, permissionsPerPassportMax } from '../model/permission.ts';
-import { isLabel } from '../model/plain-text.ts';
 import { isUnixMillis, secondMs, type UnixSeconds } from '../model/time.ts';
-import { isTrustTier, reachesTier, type TrustTier } from '../model/trust-tier.ts';
+import { isTrustTier, reachesTier, type TrustTier, trustTiers } from '../model/trust-tier.ts';
+import { canonicalName } from '../wire/api/email.ts';
+import { isNameOf } from './name-form.ts';
+import type { TokenFault } from './verify-token.ts';
 
-/** What the claims of a token become. */
+/** What the claims of a token become. Subject and owner in the form in which names are compared. */
 export interface MappedClaims {
   readonly subject: string;
   readonly owner: string | null;
@@ -16,10 +18,9 @@ export interface MappedClaims {
   readonly expiresAtS: UnixSeconds;
 }
 
-/** Why claims make no passport. `detail` names the claim, never its value. */
-export interface UnmappedClaims {
+/** Why claims make no passport. */
+export interface UnmappedClaims extends TokenFault {
   readonly reason: 'passport_malformed' | 'issuer_untrusted';
-  readonly detail: string;
 }
 
 export const isMapped = (mapped: MappedClaims | UnmappedClaims): mapped is MappedClaims =>
@@ -27,30 +28,45 @@ export const isMapped = (mapped: MappedClaims | UnmappedClaims): mapped is Mappe
 
 /**
  * Maps the claims of a token of this issuer (contract §4). What is configured and has another form than it
- * must have makes no passport: an owner that is misread could not be suspended. A tier that is absent or
- * unknown is L1, and permissions that the map does not name are none.
+ * must have makes no passport: an owner that is misread could not be suspended. A tier that is absent is L1,
+ * and permissions that the map does not name are none.
  */
 export function mapClaims(payload: JsonObject, federation: Federation): MappedClaims | UnmappedClaims {
   const times = readTimes(payload);
   if ('reason' in times) return times;
   const { claims } = federation;
+  // Its trust domain was compared already, and the rest of it must not lead elsewhere.
+  if (federation.type === 'jwt-svid' && !isNameOf(payload['sub'], limits.foreignSubjectCharsMax))
+    return malformed('/sub', 'must be a SPIFFE ID');
   const subject = valueAt(payload, claims.agentId);
-  if (!isLabel(subject, limits.foreignSubjectCharsMax))
-    return malformed(`${claims.agentId} must be a text of 1 to ${limits.foreignSubjectCharsMax} characters`);
+  if (!isNameOf(subject, limits.foreignSubjectCharsMax))
+    return malformed(claims.agentId, nameDemand(limits.foreignSubjectCharsMax));
   if (federation.subjects !== null && !federation.subjects.some((pattern) => matches(pattern, subject)))
-    return { reason: 'issuer_untrusted', detail: `${claims.agentId} fits no pattern in subjects` };
+    return { reason: 'issuer_untrusted', claim: claims.agentId, detail: 'fits no pattern in subjects' };
   const owner = claims.owner === null ? null : (valueAt(payload, claims.owner) ?? null);
-  if (owner !== null && !isLabel(owner, limits.ownerCharsMax))
-    return malformed(`${claims.owner} must be a text of 1 to ${limits.ownerCharsMax} characters`);
+  if (owner !== null && !isNameOf(owner, limits.ownerCharsMax))
+    return malformed(claims.owner ?? 'owner', nameDemand(limits.ownerCharsMax));
   const permissions = readPermissions(payload, federation);
+  const permissionsClaim = claims.permissions ?? 'permissions';
   if (permissions === null)
-    return malformed(`${claims.permissions} must be a list of texts, or texts with blanks between them`);
+    return malformed(permissionsClaim, 'must be a list of texts, or texts with blanks between them');
   if (permissions.length > permissionsPerPassportMax)
-    return malformed(`the token grants more than ${permissionsPerPassportMax} permissions`);
-  return { subject, owner, permissions, trustTier: readTier(payload, federation), ...times };
+    return malformed(permissionsClaim, `grants more than ${permissionsPerPassportMax} permissions`);
+  const trustTier = readTier(payload, federation);
+  if (trustTier === null)
+    return malformed(claims.trustTier ?? 'trust_tier', `must be one of ${trustTiers.join(', ')}`);
+  const names = { subject: canonicalName(subject), owner: canonicalName(owner) };
+  return { ...names, permissions, trustTier, ...times };
 }
 
-const malformed = (detail: string): UnmappedClaims => ({ reason: 'passport_malformed', detail });
+const malformed = (claim: string, detail: string): UnmappedClaims => ({
+  reason: 'passport_malformed',
+  claim,
+  detail,
+});
+
+const nameDemand = (charsMax: number): string =>
+  `must be a text of 1 to ${charsMax} characters, and a URI in it of one form only`;
 
 /**
  * `exp` is needed. A token without `iat` and `nbf` counts from the longest lifetime before its end, so that
@@ -61,12 +77,13 @@ function readTimes({
   nbf = null,
   iat = null,
 }: JsonObject): Pick<MappedClaims, 'notBeforeS' | 'expiresAtS'> | UnmappedClaims {
-  if (!isNumericDate(exp)) return malformed('exp is missing, or is no time');
-  if (nbf !== null && !isNumericDate(nbf)) return malformed('nbf is no time');
-  if (iat !== null && !isNumericDate(iat)) return malformed('iat is no time');
+  if (!isNumericDate(exp)) return malformed('/exp', 'is missing, or is no time');
+  if (nbf !== null && !isNumericDate(nbf)) return malformed('/nbf', 'is no time');
+  if (iat !== null && !isNumericDate(iat)) return malformed('/iat', 'is no time');
   const lifetimeS = foreignLifetimeMsMax / secondMs;
   const earliestS = Math.min(iat ?? nbf ?? exp - lifetimeS, nbf ?? Number.POSITIVE_INFINITY);
-  if (exp - earliestS > lifetimeS) return malformed(`the token lives longer than ${lifetimeS} seconds`);
+  if (exp - earliestS > lifetimeS)
+    return malformed('/exp', `is more than ${lifetimeS} seconds after the token begins`);
   const notBeforeS = Math.max(iat ?? nbf ?? earliestS, nbf ?? 0);
   return { notBeforeS: Math.floor(notBeforeS) as UnixSeconds, expiresAtS: Math.floor(exp) as UnixSeconds };
 }
@@ -99,18 +116,23 @@ function textsOf(value: unknown): readonly string[] | null {
   return value.every((each): each is string => typeof each === 'string') ? value : null;
 }
 
-function readTier(payload: JsonObject, { claims, trustTier }: Federation): TrustTier {
+/** Null: the claim has another form. */
+function readTier(payload: JsonObject, { claims, trustTier }: Federation): TrustTier | null {
   if (claims.trustTier === null) return trustTier;
-  const claimed = valueAt(payload, claims.trustTier);
-  if (!isTrustTier(claimed)) return 'L1';
+  const claimed = valueAt(payload, claims.trustTier) ?? 'L1';
+  if (!isTrustTier(claimed)) return null;
   return reachesTier(trustTier, claimed) ? claimed : trustTier;
 }
+
+/** What a pointer leads to that goes into a text or a number: no claim, and none of the form of one. */
+const misplaced = Symbol('misplaced');
 
 /** The value that an RFC 6901 pointer leads to; undefined: none. */
 export function valueAt(value: unknown, pointer: JsonPointer): unknown {
   let at = value;
   for (const step of pointer.split('/').slice(1)) {
-    if (typeof at !== 'object' || at === null) return undefined;
+    if (at === null) return undefined;
+    if (typeof at !== 'object') return misplaced;
     const name = step.replaceAll('~1', '/').replaceAll('~0', '~');
     if (!Object.hasOwn(at, name)) return undefined;
     at = (at as Readonly<Record<string, unknown>>)[name];

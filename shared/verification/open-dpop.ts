@@ -3,7 +3,7 @@ import { decodeBase64url, encodeBase64url } from '../crypto/base64url.ts';
 import { type JsonObject, readJsonObject } from '../crypto/json-object.ts';
 import { proofLimits } from '../model/proof.ts';
 import { isUnixMillis, secondMs, type UnixMillis } from '../model/time.ts';
-import { parseWebUrl } from '../wire/domain.ts';
+import { parseWebUrl } from '../wire/api/domain.ts';
 import { isNonce, type ProofTerms, type ProvenPassport, type SeenRequest } from './proof-parts.ts';
 
 /**

@@ -134,22 +134,23 @@ function componentValue(
   seen: SeenRequest,
   passport: Pick<ProvenPassport, 'token'>,
 ): string | null {
-  const { method, url } = seen;
+  const { method, url, target } = seen;
+  const queryAt = target.includes('?') ? target.indexOf('?') : target.length;
   switch (name) {
     case '@method':
       return method;
     case '@target-uri':
-      return url.href;
+      return `${url.protocol}//${url.host}${target}`;
     case '@authority':
       return url.host;
     case '@scheme':
       return url.protocol.slice(0, -1);
     case '@request-target':
-      return url.pathname + url.search;
+      return target;
     case '@path':
-      return url.pathname;
+      return target.slice(0, queryAt);
     case '@query':
-      return url.search === '' ? '?' : url.search;
+      return target.slice(queryAt) || '?';
     default:
       return fieldValue(name, seen, passport);
   }

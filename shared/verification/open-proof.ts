@@ -2,7 +2,7 @@ import { type AgentKey, parseAgentKey } from '../crypto/agent-key.ts';
 import { isJsonObject, type JsonObject } from '../crypto/json-object.ts';
 import { type ProofScheme, proofLimits } from '../model/proof.ts';
 import type { UnixMillis } from '../model/time.ts';
-import { parseWebUrl } from '../wire/domain.ts';
+import { parseWebUrl } from '../wire/api/domain.ts';
 import { openDpop } from './open-dpop.ts';
 import { openHttpSignature } from './open-http-signature.ts';
 import { isNonce, type ProvenPassport, type SeenRequest } from './proof-parts.ts';
@@ -58,19 +58,27 @@ function seenIn(proof: JsonObject): SeenRequest | null {
   if (typeof method !== 'string' || !/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/.test(method)) return null;
   if (typeof urlText !== 'string' || urlText.length > proofLimits.fieldCharsMax) return null;
   if ((nonce !== null && !isNonce(nonce)) || (contentDigest !== null && !isField(contentDigest))) return null;
-  const url = readUrl(urlText);
+  const read = readUrl(urlText);
   const headers = readHeaders(proof['headers'] ?? {});
-  return url === null || headers === null ? null : { method, url, nonce, contentDigest, headers };
+  return read === null || headers === null ? null : { method, ...read, nonce, contentDigest, headers };
 }
 
 /** A segment that a reader may take for another place: the URL standard removes it, HTTP servers may not. */
-const dotSegment = /\/(?:\.|%2e){1,2}(?:[/?#]|$)/i;
+const dotSegment = /\/(?:\.|%2e){1,2}(?:[/?]|$)/i;
+const queryOn = /\?.*$/s;
 
-/** Null: no URL that all read alike. */
-function readUrl(text: string): URL | null {
-  const url = dotSegment.test(text) ? null : parseWebUrl(text);
-  return url === null || url.hash !== '' ? null : url;
+/** Null: no URL that all read alike, or one with a fragment, which nobody sends. */
+function readUrl(text: string): Pick<SeenRequest, 'url' | 'target'> | null {
+  const url = text.includes('#') ? null : parseWebUrl(text);
+  const sent = text.replace(/^[^/]*\/\/[^/?]*/, '').replace(beyondAscii, encoded);
+  if (url === null || dotSegment.test(sent.replace(queryOn, ''))) return null;
+  // RFC 9110 §4.2.3: an empty path is a slash.
+  return { url, target: sent.startsWith('/') ? sent : `/${sent}` };
 }
+
+/** On the wire there is nothing else for it. */
+const beyondAscii = /[^\x21-\x7e]+/g;
+const encoded = (chars: string): string => encodeURIComponent(Buffer.from(chars).toString());
 
 /** Printable ASCII: a line break in a value would make up lines of what is signed. */
 const fieldValue = /^[\t\x20-\x7e]*$/;

@@ -15,6 +15,8 @@ export interface ProvenPassport {
 export interface SeenRequest {
   readonly method: string;
   readonly url: URL;
+  /** Path and query of `url` as they were sent: what is signed is this text, and no normal form of it. */
+  readonly target: string;
   /** What the resource server has demanded; null: nothing. */
   readonly nonce: string | null;
   /** RFC 9530, of the body that it got. Null: it was given none. */

@@ -22,23 +22,29 @@ export function openOfOthers(
   onUnknownKey: (issuer: ForeignIssuer) => void = () => undefined,
 ): RefusedToken | OpenedForeignToken {
   // As before anybody registered an issuer of others: another form than that of our tokens.
-  const open = issuers.size === 0 ? null : openForeignToken(token);
-  if (open === null) return refused('passport_malformed');
-  const { aud, exp } = open.payload;
-  if (aud === undefined || exp === undefined) return refused('passport_malformed');
+  if (issuers.size === 0) return refused('passport_malformed');
+  const open = openForeignToken(token);
+  if (typeof open === 'string') return refused('passport_malformed', { claim: 'header', detail: open });
+  const missing = neededClaims.find((claim) => open.payload[claim] === undefined);
+  if (missing !== undefined)
+    return refused('passport_malformed', { claim: missing, detail: `${missing} is missing` });
   const issuer = issuers.pick(open.payload, mode);
   if (issuer === null) return refused('issuer_untrusted');
   const key = issuer.find(open.kid, open.algorithm);
   if (key !== null) return { kind: 'foreign', open, key, issuer, among: issuers.name };
   onUnknownKey(issuer);
-  return refused('passport_unknown_key');
+  const detail = `the issuer has no single key of that kid for ${open.algorithm}`;
+  return refused('passport_unknown_key', { claim: 'header.kid', detail });
 }
+
+const neededClaims = ['aud', 'exp'] as const;
 
 /** The steps after it: the signature's result, then what the claims become. */
 export function admitOfOthers(opened: OpenedForeignToken, signatureIsValid: boolean): TokenVerdict {
-  if (!signatureIsValid) return refused('passport_signature_invalid');
+  if (!signatureIsValid)
+    return refused('passport_signature_invalid', { claim: 'signature', detail: 'it does not verify' });
   const mapped = mapClaims(opened.open.payload, opened.issuer.federation);
-  if (!isMapped(mapped)) return refused(mapped.reason);
+  if (!isMapped(mapped)) return refused(mapped.reason, mapped);
   return { kind: 'verified', passport: compileOfOthers(opened, mapped) };
 }
 

@@ -9,13 +9,22 @@ import type { Keyset, KeysetEntry } from '../crypto/keyset.ts';
 import { type OpenToken, openPassportToken } from '../crypto/passport-token.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
 import type { TokenRefusal, VerifiedPassport } from '../decision/facts.ts';
-import { parsePassportClaims } from '../wire/passport-claims.ts';
+import { parsePassportClaims } from '../wire/api/passport-claims.ts';
 import { digestsOf, issuerOf, permissionSetOf } from './common-parts.ts';
 import type { ForeignIssuer, ForeignVerificationKey } from './foreign-issuers.ts';
 
 export interface RefusedToken {
   readonly kind: 'refused';
   readonly reason: TokenRefusal;
+  /** Absent: the reason is all that is known. */
+  readonly fault?: TokenFault;
+}
+
+/** What is wrong with a token, for whoever registered its issuer. Quotes nothing of it. */
+export interface TokenFault {
+  /** The name of a claim, a pointer to it, or what else of the token was looked at. */
+  readonly claim: string;
+  readonly detail: string;
 }
 
 /** The verdict on a token after its signature check. */
@@ -78,4 +87,5 @@ export function admitToken(opened: OpenedToken, signatureIsValid: boolean): Toke
   };
 }
 
-export const refused = (reason: TokenRefusal): RefusedToken => ({ kind: 'refused', reason });
+export const refused = (reason: TokenRefusal, fault?: TokenFault): RefusedToken =>
+  fault === undefined ? { kind: 'refused', reason } : { kind: 'refused', reason, fault };

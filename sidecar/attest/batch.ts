@@ -1,15 +1,15 @@
 import { assert, must } from '../../shared/errors/assert.ts';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { form2Mark, isRecordRow, wholeRecord } from '../../shared/wire/spooled-record.ts';
+import { form2Mark, isRecordRow, wholeRecord } from '../../shared/wire/sync/spooled-record.ts';
 import type {
   AttestationBatch,
   EpochEnd,
   RecordRow,
   SpooledRecord,
   VoidRun,
-} from '../../shared/wire/sync.ts';
-import { outcomeMark } from '../../shared/wire/sync.ts';
+} from '../../shared/wire/sync/sync.ts';
+import { outcomeMark } from '../../shared/wire/sync/sync.ts';
 import type { FrameRecords } from './spool-segment.ts';
 
 /** The sidecar and the process that send the batch. */
@@ -54,7 +54,7 @@ export class BatchBuilder {
 
   /** Shared with the sending thread. */
   readonly #bytes = Buffer.from(new SharedArrayBuffer(limits.ingestBodyBytesMax));
-  /** Behind the last item. */
+  /** After the last item. */
   #end = itemsAt;
   #itemCount = 0;
   /** Start, end and number of each numbered item. */
@@ -83,7 +83,7 @@ export class BatchBuilder {
   }
 
   /**
-   * Adds the JSON of the records of a frame in `source`, from index `from` to before `to`, behind the shared
+   * Adds the JSON of the records of a frame in `source`, from index `from` to before `to`, after the shared
    * parts of the frame. Returns how many it took: fewer if the batch is full.
    */
   addRecords(source: Buffer, records: FrameRecords, from: number, to: number): number {

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { timeOf } from '../../shared/wire/spooled-record.ts';
-import type { RecordRow, SettlementVoid, SpooledRecord, VoidRun } from '../../shared/wire/sync.ts';
+import { timeOf } from '../../shared/wire/sync/spooled-record.ts';
+import type { RecordRow, SettlementVoid, SpooledRecord, VoidRun } from '../../shared/wire/sync/sync.ts';
 import type { BatchBuilder } from './batch.ts';
 import { attestLimits } from './limits.ts';
 import type { SpoolFiles } from './spool-files.ts';
@@ -36,7 +36,7 @@ export interface ReadPosition {
  * Reads the records of one epoch in order, through one window of constant size.
  *
  * Bytes outside a frame, except up to `frameZerosMax` zeros at the end of a segment (spool-folder.ts):
- * - Behind the last frame of a finished epoch they are the torn end of a write that a crash or a power cut
+ * - After the last frame of a finished epoch they are the torn end of a write that a crash or a power cut
  *   interrupted. No answer promised those records for longer than `fsyncMs`. They are skipped with a warning,
  *   and the control plane is notified with the end of the epoch. The epoch is never written to again, so the
  *   file stays unchanged and goes with its folder. If zeros follow, as a killed writer leaves them, the end
@@ -58,7 +58,7 @@ export class EpochReader {
   position: ReadPosition;
   /** Damaged places found so far. */
   damagedPlaces = 0;
-  /** Bytes behind the last frame of a finished epoch. */
+  /** Bytes after the last frame of a finished epoch. */
   tornBytes = 0;
   /** Answered records may be missing, and nothing else shows it. */
   isDoubtful = false;
@@ -131,7 +131,7 @@ export class EpochReader {
   }
 
   /**
-   * Fills the batch with the records behind `from`; the batch stays empty if there are none. Gives up numbers
+   * Fills the batch with the records after `from`; the batch stays empty if there are none. Gives up numbers
    * in `refused`. Returns the end of the batch and leaves `position`, which moves once the batch is accepted.
    * Rejects if the disk fails.
    */

@@ -8,7 +8,7 @@ import { type SpoolEpoch, type SpoolSegment, segmentPath } from './spool-folder.
  * Writes the segments of one epoch. Each stays open until it is dropped, so that its records can be shipped
  * even if its path is lost.
  *
- * A segment being written has the file size of a full one, with a hole behind the last record that takes no
+ * A segment being written has the file size of a full one, with a hole after the last record that takes no
  * disk space. A write that extends the file would wait for milliseconds whenever the file system writes the
  * old length to its journal.
  *

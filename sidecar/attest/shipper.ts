@@ -5,8 +5,8 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import type { Receipt } from '../../shared/wire/receipt.ts';
-import type { RefusedRecord, ShipAnswer, VoidRun } from '../../shared/wire/sync.ts';
+import type { Receipt } from '../../shared/wire/sync/receipt.ts';
+import type { RefusedRecord, ShipAnswer, VoidRun } from '../../shared/wire/sync/sync.ts';
 import { BatchBuilder, type ShippingConnection } from './batch.ts';
 import { countWaiting } from './count-waiting.ts';
 import { EpochReader } from './epoch-reader.ts';
@@ -95,7 +95,7 @@ export class Shipper {
    * when it decides whether to collect.
    */
   readonly #idleBatches: BatchBuilder[] = [];
-  /** A batch sent ahead, behind the current one. */
+  /** A batch sent ahead, after the current one. */
   #ahead: Shipment | null = null;
   /** The last batch was accepted as sent, so the position of the control plane is known. */
   #isInStep = false;

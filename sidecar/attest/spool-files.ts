@@ -9,10 +9,11 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { link, mkdir, open, readdir, rename, rm, rmdir, stat, statfs, utimes } from 'node:fs/promises';
+import { link, open, readdir, rename, rm, rmdir, stat, statfs, utimes } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { makeFolder } from '../../shared/runtime/make-folder.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
 const readAsync = promisify(read);
@@ -115,7 +116,7 @@ export const nodeFiles: SpoolFiles = {
 
   syncFolder: syncPath,
   async makeFolder(path) {
-    await mkdir(path, { recursive: true, mode: 0o700 });
+    await makeFolder(path, { mode: 0o700 });
   },
   async list(path) {
     try {

@@ -53,7 +53,7 @@ export interface SpoolSegment {
   /** Nothing more will be written to it. */
   isEnded: boolean;
   readonly firstSeq: number;
-  /** Found with zeros behind `bytes`, as a killed writer leaves it (EpochWriter). */
+  /** Found with zeros after `bytes`, as a killed writer leaves it (EpochWriter). */
   readonly hasHole: boolean;
   /** How far the file may be read. Only the writer changes it, after a successful write. */
   bytes: number;

@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { renderRecordRow } from '../../shared/wire/spooled-record.ts';
+import { renderRecordRow } from '../../shared/wire/sync/spooled-record.ts';
 import { attestLimits } from './limits.ts';
 
 /**
@@ -28,8 +28,8 @@ import { attestLimits } from './limits.ts';
  *
  * so that the records of a block can be sent with one copy, and each can be located. Values that many records
  * share are in the shared parts once, and the records refer to them (SharedParts, RecordRow in
- * shared/wire/sync.ts); the second bit of `length` marks their presence. Damage costs a whole block, so its
- * size is bounded (attestLimits.spoolBlockBytes).
+ * shared/wire/sync/sync.ts); the second bit of `length` marks their presence. Damage costs a whole block, so
+ * its size is bounded (attestLimits.spoolBlockBytes).
  *
  * Every frame has its number, although it could be counted. If a frame is damaged, the next good one shows
  * how many records are lost, and its number is further proof that it is a frame and not text that looks like
@@ -63,16 +63,19 @@ export const frameBytesMax =
 
 /**
  * The JSON of a part that many records share: a ChainPart or an OutcomePart. It belongs to one writer, which
- * notes its place in the current block here.
+ * notes its place in the current block here. Text, not bytes: tens of thousands are kept, each made in
+ * another turn, and a short Buffer of its own would keep 8 KiB of Node's pool.
  */
 export class SharedPart {
-  readonly bytes: Uint8Array;
+  readonly json: string;
+  readonly byteLength: number;
   /** Written by BlockWriter alone. 0: in no block yet. */
   block = 0;
   index = 0;
 
   constructor(json: string) {
-    this.bytes = Buffer.from(json);
+    this.json = json;
+    this.byteLength = Buffer.byteLength(json);
   }
 }
 
@@ -107,6 +110,8 @@ export class BlockWriter {
   readonly #outcomes: SharedPart[] = [];
   /** Bytes of these parts, with a comma each. */
   #partsBytes = 0;
+  /** Of all these parts. */
+  #isAscii = true;
 
   constructor(capacityBytes: number) {
     this.bytes = Buffer.allocUnsafe(capacityBytes);
@@ -149,7 +154,8 @@ export class BlockWriter {
       part.block = this.#block;
       part.index = parts.length;
       parts.push(part);
-      this.#partsBytes += part.bytes.length + 1;
+      this.#partsBytes += part.byteLength + 1;
+      this.#isAscii &&= part.byteLength === part.json.length;
     }
     return part.index;
   }
@@ -176,11 +182,10 @@ export class BlockWriter {
   /** Completes the last block. Returns how many bytes there are. */
   seal(): number {
     if (this.#count === 0) return this.#end;
-    this.#writeRows();
     const { bytes } = this;
     const start = this.#start;
     const bits = blockBit + (this.#partsBytes > 0 ? sharingBit : 0);
-    let end = this.#writeParts(this.#end);
+    let end = this.#writeParts();
     for (let i = 0; i < this.#count; i++) end = bytes.writeUInt32LE(this.#ends[i] ?? 0, end);
     bytes.writeUInt32LE(bits + end - start - frameHeaderBytes, start + 4);
     bytes.writeUInt32LE(this.#firstSeq % u32, start + 8);
@@ -199,23 +204,26 @@ export class BlockWriter {
     this.#forgetParts();
   }
 
-  /** Returns where they end. */
-  #writeParts(start: number): number {
-    if (this.#partsBytes === 0) return start;
-    const { bytes } = this;
-    let end = start + bytes.write(chainsBegin, start, 'latin1');
-    end = writeList(bytes, end, this.#chains);
-    end += bytes.write(outcomesBegin, end, 'latin1');
-    end = writeList(bytes, end, this.#outcomes);
-    end += bytes.write(partsEnd, end, 'latin1');
-    this.#forgetParts();
-    return end;
+  /** After the rows, with one call for both unless a part has other characters. Returns where they end. */
+  #writeParts(): number {
+    if (this.#partsBytes > 0) {
+      const parts = chainsBegin + listOf(this.#chains) + outcomesBegin + listOf(this.#outcomes) + partsEnd;
+      if (this.#isAscii) this.#rows += parts;
+      else {
+        this.#writeRows();
+        this.#end += this.bytes.write(parts, this.#end);
+      }
+      this.#forgetParts();
+    }
+    this.#writeRows();
+    return this.#end;
   }
 
   #forgetParts(): void {
     this.#chains.length = 0;
     this.#outcomes.length = 0;
     this.#partsBytes = 0;
+    this.#isAscii = true;
   }
 
   #begin(seq: number): void {
@@ -228,15 +236,11 @@ export class BlockWriter {
 
 const comma = 0x2c;
 
-/** Separated by commas. Returns where they end. */
-function writeList(to: Buffer, start: number, parts: readonly SharedPart[]): number {
-  let end = start;
-  for (const { bytes } of parts) {
-    if (end > start) to[end++] = comma;
-    to.set(bytes, end);
-    end += bytes.length;
-  }
-  return end;
+/** Separated by commas. */
+function listOf(parts: readonly SharedPart[]): string {
+  let list = '';
+  for (const { json } of parts) list += list === '' ? json : `,${json}`;
+  return list;
 }
 
 /** The bytes end before the frame does; the file may hold the rest. */
@@ -245,7 +249,7 @@ export const incomplete = -1;
 export const damaged = -2;
 
 /**
- * The offset behind the intact frame at `start`, or `incomplete`, or `damaged`. Reads nothing from `end` on.
+ * The offset after the intact frame at `start`, or `incomplete`, or `damaged`. Reads nothing from `end` on.
  * Few places within a block have the bits of a length, so a search for the next frame costs few checksums.
  */
 export function frameEnd(buffer: Buffer, start: number, end: number): number {

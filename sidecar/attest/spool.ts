@@ -10,7 +10,7 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
-import type { SettlementVoid, SpooledOutcome } from '../../shared/wire/sync.ts';
+import type { SettlementVoid, SpooledOutcome } from '../../shared/wire/sync/sync.ts';
 import { EpochWriter } from './epoch-writer.ts';
 import type { CommitOutcome } from './group-commit.ts';
 import { holdSpool, type SpoolHold } from './hold-spool.ts';
@@ -247,7 +247,7 @@ class FileSpool implements Spool {
   append(record: RecordParts, owner: RecordOwner): void {
     assert(!this.isFull, 'a full spool takes no record');
     const { head, chain, outcome } = record;
-    const bytes = head.length + chain.bytes.length + outcome.bytes.length;
+    const bytes = head.length + chain.byteLength + outcome.byteLength;
     assert(bytes <= attestLimits.spoolRecordCharsMax, 'a record has bounded fields');
     this.#own(owner);
     this.#turn.addParts(this.lastSeq, record);
@@ -281,7 +281,7 @@ class FileSpool implements Spool {
   }
 
   whenDurable(onSettled: (outcome: CommitOutcome) => void): void {
-    // Owners are notified behind the fsync then.
+    // Owners are notified after the fsync then.
     if (this.#syncFirst) onSettled('durable');
     else this.#writer.sync(onSettled);
   }
@@ -444,7 +444,7 @@ class FileSpool implements Spool {
     this.#repairInMs = Math.min(this.#repairInMs * 2, limits.retryLastMs);
   }
 
-  /** Behind its last good byte the file holds part of the turn, all of it, or nothing. */
+  /** After its last good byte the file holds part of the turn, all of it, or nothing. */
   #break(error: unknown): void {
     this.#trouble = `the spool cannot be written to: ${messageOf(error)}`;
     if (this.state === 'open')

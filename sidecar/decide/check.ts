@@ -2,8 +2,9 @@ import type { RequestFacts, VerifiedPassport } from '../../shared/decision/facts
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Span } from '../../shared/telemetry/tracer.ts';
-import type { RequestObject } from '../../shared/wire/check.ts';
-import type { ReceiptStatement } from '../../shared/wire/decision-receipt.ts';
+import type { RequestObject } from '../../shared/wire/api/check.ts';
+import type { ReceiptStatement } from '../../shared/wire/evidence/decision-receipt.ts';
+import type { ProofClaim } from '../../shared/wire/sync/proof-claim.ts';
 import type { RecordOwner } from '../attest/spool.ts';
 import type { Shortage } from '../quota/held-view.ts';
 import type { TokenOutcome } from '../verify/verifier.ts';
@@ -71,8 +72,8 @@ export class Check implements AnswerableRequest, RecordOwner {
   scannedFor: readonly string[] | null = null;
   /** The token, kept only where a proof of possession came with it. A bearer credential: never logged. */
   shownToken: string | null = null;
-  /** Names the proof among all that were used; set once it is verified. */
-  proofName: string | null = null;
+  /** Its use of its proof; set once that is verified. */
+  proofClaim: ProofClaim | null = null;
   /** Set once, when verification has ended. */
   token: TokenOutcome | null = null;
   /** Throws where the check does not fit its passport. */
@@ -104,7 +105,7 @@ export class Check implements AnswerableRequest, RecordOwner {
     return this.#head.requestId;
   }
 
-  /** As what it is passed on and logged: its own span, or what its caller has sent, unread. */
+  /** The trace context to forward and log: our span, or the context that the caller sent, unread. */
   get traceparent(): string {
     return this.span?.trace.traceparent ?? this.#head.traceparent;
   }

@@ -8,8 +8,8 @@ import {
   type ReceiptStatement,
   receiptFormat,
   receiptTurnMax,
-} from '../../shared/wire/decision-receipt.ts';
-import type { Receipt } from '../../shared/wire/receipt.ts';
+} from '../../shared/wire/evidence/decision-receipt.ts';
+import type { Receipt } from '../../shared/wire/sync/receipt.ts';
 import type { Spool } from '../attest/spool.ts';
 import type { ReceiptKey } from '../replica/receipt-key.ts';
 
@@ -29,7 +29,7 @@ interface Asked {
 
 /**
  * Receipts for the answers that ask for them (contract §9): one signature for all of a turn of the event
- * loop. They are signed behind the code that answers, and nothing else runs in between: a PERMIT that is
+ * loop. They are signed after the code that answers, and nothing else runs in between: a PERMIT that is
  * settled is answered, and never found late. A record in the spool is waited for until the disk has it.
  */
 export class Receipts {

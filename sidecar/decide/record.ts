@@ -5,19 +5,20 @@ import { assert } from '../../shared/errors/assert.ts';
 import type { RecordForm } from '../../shared/model/attestation.ts';
 import type { DecisionReason } from '../../shared/model/decision.ts';
 import type { AccountId, AttestationId } from '../../shared/model/ids.ts';
+import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
-import { stateAgeMsMax } from '../../shared/wire/attestation.ts';
-import type { Answered } from '../../shared/wire/decision.ts';
-import type { ReceiptStatement } from '../../shared/wire/decision-receipt.ts';
+import type { Answered } from '../../shared/wire/api/decision.ts';
+import { stateAgeMsMax } from '../../shared/wire/evidence/attestation.ts';
+import type { ReceiptStatement } from '../../shared/wire/evidence/decision-receipt.ts';
 import {
   renderChainPart,
   renderOutcomePart,
   renderRowHead,
   renderRowTail,
-} from '../../shared/wire/spooled-record.ts';
-import type { ChainPart, OutcomePart, SpooledExtras, SpooledRecord } from '../../shared/wire/sync.ts';
+} from '../../shared/wire/sync/spooled-record.ts';
+import type { ChainPart, OutcomePart, SpooledExtras, SpooledRecord } from '../../shared/wire/sync/sync.ts';
 import { type RecordParts, SharedPart } from '../attest/spool-segment.ts';
 import { type HeldView, leasesOf } from '../quota/held-view.ts';
 import { decideLimits } from './limits.ts';
@@ -60,7 +61,7 @@ const chainOwnerOf = ({ facts, decision }: Attempt): VerifiedPassport | null =>
  * The chain of the passport if its token verified, else of the gate, else of the account: a made-up token
  * must not write into the chain of the passport it names (contract §9).
  */
-function chainPartOf(attempt: Attempt, accountId: AccountId): ChainPart {
+function chainPartOf(attempt: Attempt, accountId: AccountId, path: WalletKeys | undefined): ChainPart {
   const passport = chainOwnerOf(attempt);
   return {
     chain_id: passport?.passportId ?? attempt.gate?.gateId ?? accountId,
@@ -70,7 +71,25 @@ function chainPartOf(attempt: Attempt, accountId: AccountId): ChainPart {
       passport.source !== null && {
         federated: { issuer_id: passport.issuerId, subject: passport.agentId },
       }),
+    ...(path !== undefined && { wallet_path: path }),
   };
+}
+
+/** Null: not known. */
+type WalletKeys = readonly string[] | null;
+
+const inNoWallet: WalletKeys = [];
+
+/**
+ * The wallets that the decision drew on; undefined in form 1, and where no passport verified. That a passport
+ * is in none is known as long as what is told of wallets (`WalletPath.isUsable`).
+ */
+function walletKeysOf(attempt: Attempt, form: RecordForm): WalletKeys | undefined {
+  if (form === 1 || chainOwnerOf(attempt) === null) return undefined;
+  const { view, stateAgeMs } = attempt;
+  if (view === null) return null;
+  if (view.heldWallet !== null) return view.heldWallet.path?.keys ?? null;
+  return stateAgeMs <= limits.stateAgeL2MsMax ? inNoWallet : null;
 }
 
 const outcomePartOf = (
@@ -124,7 +143,7 @@ export function statementOf(
   assert(outcome !== 'SUSPEND', 'what is suspended has no record yet');
   return {
     attestation_id: attestationId,
-    chain_id: chainPartOf(attempt, accountId).chain_id,
+    chain_id: chainPartOf(attempt, accountId, undefined).chain_id,
     decision: outcome,
     gate_id: gate?.gateId ?? null,
     issued_at: renderTime(nowMs),
@@ -145,7 +164,7 @@ export function recordOf(attempt: Attempt, context: RecordContext): SpooledRecor
     timestamp_ms: attempt.nowMs,
     ...(took === undefined ? {} : { took }),
     ...(form === 1 ? {} : { state_age_ms: ageOnRecord(attempt), extras: extrasOf(attempt, context) }),
-    ...chainPartOf(attempt, context.accountId),
+    ...chainPartOf(attempt, context.accountId, walletKeysOf(attempt, form)),
     ...outcomePartOf(attempt, context, form),
   };
 }
@@ -156,7 +175,7 @@ export function recordOf(attempt: Attempt, context: RecordContext): SpooledRecor
  */
 export class RecordRows {
   readonly form: RecordForm;
-  readonly #chains = new WeakMap<VerifiedPassport, SharedPart>();
+  readonly #chains = new WeakMap<VerifiedPassport, KnownChain>();
   readonly #outcomes = new WeakMap<CompiledGate, Outcomes>();
 
   constructor(form: RecordForm) {
@@ -182,12 +201,12 @@ export class RecordRows {
 
   #chainOf(attempt: Attempt, { accountId }: RecordContext): SharedPart {
     const passport = chainOwnerOf(attempt);
-    if (passport === null) return new SharedPart(renderChainPart(chainPartOf(attempt, accountId)));
-    let part = this.#chains.get(passport);
-    if (part === undefined) {
-      part = new SharedPart(renderChainPart(chainPartOf(attempt, accountId)));
-      this.#chains.set(passport, part);
-    }
+    const path = walletKeysOf(attempt, this.form);
+    const known = passport === null ? undefined : this.#chains.get(passport);
+    // The keys of a path are one list.
+    if (known !== undefined && known.path === path) return known.part;
+    const part = new SharedPart(renderChainPart(chainPartOf(attempt, accountId, path)));
+    if (passport !== null) this.#chains.set(passport, { path, part });
     return part;
   }
 
@@ -220,6 +239,11 @@ export class RecordRows {
     }
     return ofReason;
   }
+}
+
+interface KnownChain {
+  readonly path: WalletKeys | undefined;
+  readonly part: SharedPart;
 }
 
 /** By reason; null: the PERMIT. There are as many as the catalogue has reasons. */

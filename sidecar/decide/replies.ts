@@ -6,7 +6,7 @@ import {
   type DecisionAnswer,
   decisionJson,
   renderDecision,
-} from '../../shared/wire/decision.ts';
+} from '../../shared/wire/api/decision.ts';
 import type { Reply } from '../http/server.ts';
 
 export const jsonReply = (status: number, body: string, requestId: RequestId): Reply => ({

@@ -51,6 +51,8 @@ import { ScanBudget } from './scan-budget.ts';
 export interface EnforcementState extends KnownCallers {
   /** Null until the first snapshot is loaded: nothing can be decided before. */
   readonly accountId: AccountId | null;
+  /** Of the control plane, for links that people follow. Null: not known. */
+  readonly publicUrl: string | null;
   /** Of the sidecar's account, not deleted; whatever text is asked for. */
   gate(gateId: string): CompiledGate | null;
   /** Issuers of others that this gate knows; null: without a gate. */
@@ -256,6 +258,10 @@ export class Section {
       accountId: must(state.accountId, 'state is never unloaded'),
       form: state.recordForm,
     };
+  }
+
+  get publicUrl(): string | null {
+    return this.#deps.state.publicUrl;
   }
 
   /** What the person is shown who answers this check. */

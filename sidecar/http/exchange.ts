@@ -1,7 +1,7 @@
 import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { traceFields } from '../../shared/wire/trace-context.ts';
+import { traceFields } from '../../shared/wire/api/trace-context.ts';
 import { BodyReader, type LargeBodies } from './read-body.ts';
 import type { HeadReader } from './read-head.ts';
 import { type After, assertReply } from './respond.ts';
@@ -140,7 +140,7 @@ export class Exchange<Res> implements RequestHead, Responder {
     this.tracestate = reader.tracestate;
     const { problem } = reader;
     if (problem !== null) {
-      // On the next turn: behind a request that is still unanswered uWebSockets.js drops the connection, so
+      // On the next turn: after a request that is still unanswered uWebSockets.js drops the connection, so
       // that nothing which was smuggled in the same packet reaches the handler.
       setImmediate(() => this.refuse(problem, 'close'));
       return;

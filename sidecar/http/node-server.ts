@@ -77,7 +77,7 @@ function serve(listener: ListenerState<ServerResponse>, options: ListenOptions):
     socket.on('error', () => undefined);
     const connection = connectionOf(socket);
     if (connection.isRefused || connection.open.size > 0) {
-      // Behind a request that is still unanswered its answer could not be sent in order.
+      // After a request that is still unanswered its answer could not be sent in order.
       socket.destroy();
       return;
     }

@@ -63,7 +63,8 @@ export class BodyReader {
     const length = Math.min(Math.max(needed, 2 * this.#buffer.byteLength), this.#bytesMax);
     this.#isCrowdedOut ||= !this.#takeRoomFor(length);
     if (this.#isCrowdedOut) return;
-    const grown = Buffer.allocUnsafe(length);
+    // Not of Node's pool: it lives until its client has sent the rest, and would keep 8 KiB.
+    const grown = Buffer.allocUnsafeSlow(length);
     grown.set(this.#buffer.subarray(0, used));
     this.#buffer = grown;
   }

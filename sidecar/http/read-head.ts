@@ -19,6 +19,7 @@ export class HeadReader {
   #headers: (string | null)[] | null = null;
   #contentType = false;
   #idempotencyKey = false;
+  #host = false;
   #contentEncoding: string | null = null;
   #traceparent: string | null = null;
   #tracestate: string | null = null;
@@ -35,6 +36,7 @@ export class HeadReader {
     this.#problem = null;
     this.#contentType = false;
     this.#idempotencyKey = false;
+    this.#host = false;
     this.#contentEncoding = null;
     this.#traceparent = null;
     this.#tracestate = null;
@@ -59,6 +61,10 @@ export class HeadReader {
     } else if (name === 'idempotency-key') {
       if (this.#idempotencyKey) this.#repeated ??= name;
       this.#idempotencyKey = true;
+    } else if (name === 'host') {
+      // Named before others: it is refused everywhere.
+      if (this.#host) this.#repeated = name;
+      this.#host = true;
     } else if (name === 'content-encoding') {
       this.#contentEncoding = joined(this.#contentEncoding, value);
     } else if (name === 'traceparent') {

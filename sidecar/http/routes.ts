@@ -8,6 +8,7 @@ export type Route =
   /** `gateId` is the decoded path segment: such a gate need not exist. */
   | { readonly kind: 'check'; readonly gateId: string }
   | { readonly kind: 'check_batch'; readonly gateId: string }
+  | { readonly kind: 'standing'; readonly gateId: string }
   | { readonly kind: 'enforce' }
   /** `attestationId` likewise. */
   | { readonly kind: 'outcome'; readonly attestationId: string }
@@ -25,6 +26,7 @@ export type Route =
 const checkPrefix = '/v1/gates/';
 const checkSuffix = '/check';
 const batchSuffix = '/check/batch';
+const standingSuffix = '/standing';
 const outcomePrefix = '/v1/attestations/';
 const outcomeSuffix = '/outcome';
 
@@ -57,6 +59,8 @@ export function routeOf(head: Pick<RequestHead, 'method' | 'path'>): Route {
     const batched = gateIdBefore(batchSuffix, path);
     if (batched !== null) return { kind: 'check_batch', gateId: readGateId(batched) };
     if (path === '/v1/enforce') return enforce;
+    const shown = gateIdBefore(standingSuffix, path);
+    if (shown !== null) return { kind: 'standing', gateId: readGateId(shown) };
     const reported = idBetween(outcomePrefix, outcomeSuffix, path);
     if (reported !== null) return { kind: 'outcome', attestationId: readGateId(reported) };
     if (path === '/access/v1/evaluation') return evaluation;

@@ -104,7 +104,7 @@ export interface StreamSocket {
   resume(): void;
   ping(): void;
   /**
-   * Ends the connection with a close frame behind what is buffered. A client that does not answer it is cut
+   * Ends the connection with a close frame after what is buffered. A client that does not answer it is cut
    * off after at most httpLimits.streamCloseMsMax. `reason`: ASCII, at most 123 bytes.
    */
   close(code: number, reason: string): void;
@@ -217,7 +217,7 @@ export interface Listening {
  *   a row, which is how requests are smuggled (RFC 9112 §11.2).
  * - HEAD gets the headers of the same answer, GET may have a body, `Expect: 100-continue` is continued.
  * - Requests that a client pipelines are answered in order if each is answered before its handler returns.
- *   Behind an answer that comes later, `node:http` queues them. uWebSockets.js has read them already and can
+ *   After an answer that comes later, `node:http` queues them. uWebSockets.js has read them already and can
  *   neither keep them nor give them back: it closes the connection, and the adapter logs a warning that names
  *   `SIDECAR_HTTP=node`.
  * - A WebSocket takes messages of up to httpLimits.streamMessageBytesMax, in any number of fragments, and

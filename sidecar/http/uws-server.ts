@@ -100,7 +100,7 @@ function serve(listener: ListenerState<HttpResponse>, options: ListenOptions): T
 
 /**
  * Numbers the turns of the event loop in which a request was left unanswered. One that is aborted in that
- * same turn lost its connection to a request behind it in the same read: a client that leaves is noticed by a
+ * same turn lost its connection to a request after it in the same read: a client that leaves is noticed by a
  * later read. The addon closes the connection before any code of ours runs
  * (https://github.com/uNetworking/uWebSockets.js/issues/277, wontfix), so nothing can be answered any more.
  */

@@ -1,5 +1,5 @@
 import { limits } from '../../shared/model/limits.ts';
-import { assertSingleCheck, lossesByIndex, parseCheckBatch } from '../../shared/wire/check-batch.ts';
+import { assertSingleCheck, lossesByIndex, parseCheckBatch } from '../../shared/wire/api/check-batch.ts';
 import type { CheckHead } from '../decide/check.ts';
 import { jsonReply } from '../decide/replies.ts';
 import type { LargeBody } from '../http/server.ts';

@@ -1,7 +1,7 @@
 import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { TraceHeaders } from '../../shared/wire/trace-context.ts';
+import type { TraceHeaders } from '../../shared/wire/api/trace-context.ts';
 import type { BodyHandler, RequestHead } from '../http/server.ts';
 import type { Intake } from './intake.ts';
 import { type ReadCheck, readCheck } from './read-check.ts';

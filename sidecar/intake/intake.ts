@@ -16,7 +16,7 @@ import {
   parseRequestFacts,
   refuseHoldWithoutGate,
   refuseOtherGate,
-} from '../../shared/wire/check.ts';
+} from '../../shared/wire/api/check.ts';
 import type { Answers } from '../decide/answers.ts';
 import { type Authenticate, type Caller, refuseSuspended } from '../decide/callers.ts';
 import type { Check, CheckHead } from '../decide/check.ts';

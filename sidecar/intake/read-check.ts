@@ -3,8 +3,8 @@ import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { type CheckCall, isCheckCall, parseCheckBody } from '../../shared/wire/check.ts';
-import { assertLossless, assertSafeJson, readJsonText } from '../../shared/wire/json.ts';
+import { type CheckCall, isCheckCall, parseCheckBody } from '../../shared/wire/api/check.ts';
+import { assertLossless, assertSafeJson, readJsonText } from '../../shared/wire/api/json.ts';
 
 /** A check in the words of `POST check`, whatever words it came in. */
 export interface ReadCheck {
@@ -35,7 +35,7 @@ const usualLayouts = [
 /**
  * The check that a body holds. An empty body counts as `{}`, so that the error names the missing field.
  * Throws `invalid_json` for invalid JSON, and `invalid_request` for JSON that is not accepted
- * (shared/wire/json.ts), or is not a check. `known`: the passport of exactly that token; null: it is not
+ * (shared/wire/api/json.ts), or is not a check. `known`: the passport of exactly that token; null: it is not
  * known.
  */
 export function readCheck(

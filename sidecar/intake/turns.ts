@@ -73,7 +73,7 @@ export class Turns {
       if (isSpent(this.#budget)) break;
       steps += 1;
       worker.isQueued = false;
-      // The loop comes to it again, behind all others.
+      // The loop comes to it again, after all others.
       if (worker.step(this.#budget)) this.#queue(worker);
     }
     this.#ready.splice(0, steps);

@@ -1,7 +1,7 @@
 import { minuteMs } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
-import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
+import type { DecisionTimes } from '../../shared/wire/sync/decision-times.ts';
 
 /**
  * Reads the decision times of the last minute. A minute ends at the first read after it, so no timer is

@@ -1,6 +1,6 @@
 import { Lease } from '../../shared/quota/lease.ts';
 import type { WindowName } from '../../shared/quota/window.ts';
-import type { LeaseCounter } from '../../shared/wire/lease-call.ts';
+import type { LeaseCounter } from '../../shared/wire/sync/lease-call.ts';
 
 /** A counter and the name of a window, as lease calls name them. */
 export interface WindowOfCounter extends LeaseCounter {

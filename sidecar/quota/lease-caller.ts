@@ -4,7 +4,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
+import type { LeaseAnswer, LeaseCall } from '../../shared/wire/sync/lease-call.ts';
 
 /** A lease call without its sender, which may change from one attempt to the next. */
 export type LeaseBody = Omit<LeaseCall, 'sidecar_id' | 'connection_id'>;

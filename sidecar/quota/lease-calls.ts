@@ -4,7 +4,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
-import type { LeaseAnswer } from '../../shared/wire/lease-call.ts';
+import type { LeaseAnswer } from '../../shared/wire/sync/lease-call.ts';
 import type { Shortage } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 import { type CallOutcome, LeaseCaller, type LeaseClient } from './lease-caller.ts';

@@ -1,7 +1,7 @@
 import type { PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Returning } from '../../shared/quota/lease.ts';
-import type { LeaseRequest, LeaseReturn } from '../../shared/wire/lease-call.ts';
+import type { LeaseRequest, LeaseReturn } from '../../shared/wire/sync/lease-call.ts';
 import type { HeldWindow } from './held-window.ts';
 import { eachNeed, type NeededUnits, type WaitingRequest } from './wait-queue.ts';
 import type { WalletLookUp } from './wallet-paths.ts';

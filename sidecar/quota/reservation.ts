@@ -1,6 +1,6 @@
 import type { Charge } from '../../shared/decision/facts.ts';
 import { assert } from '../../shared/errors/assert.ts';
-import type { LeaseReturn } from '../../shared/wire/lease-call.ts';
+import type { LeaseReturn } from '../../shared/wire/sync/lease-call.ts';
 import type { HeldView } from './held-view.ts';
 import type { HeldWindow } from './held-window.ts';
 

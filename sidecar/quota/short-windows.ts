@@ -1,4 +1,4 @@
-import type { WindowInNeed } from '../../shared/wire/settlement.ts';
+import type { WindowInNeed } from '../../shared/wire/sync/settlement.ts';
 import { isAbout, type Shortage } from './held-view.ts';
 import { eachNeed, type NeededUnits } from './wait-queue.ts';
 

@@ -2,7 +2,7 @@ import { idDigest } from '../../shared/crypto/id-digest.ts';
 import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { PassportId, WalletId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { WalletLevel } from '../../shared/wire/lease-call.ts';
+import type { WalletLevel } from '../../shared/wire/sync/lease-call.ts';
 import { quotaLimits } from './limits.ts';
 
 /** What is told of wallets by the feed; the same object until a snapshot replaces it. */
@@ -29,6 +29,8 @@ export interface NewsMark {
 /** The wallets of one passport, as the control plane told them. */
 export class WalletPath {
   readonly levels: readonly WalletLevel[];
+  /** Of its wallets, from its own to the root. */
+  readonly keys: readonly string[];
   /** When it was asked for. */
   readonly #asked: NewsMark;
   readonly #passport: IdDigest;
@@ -38,6 +40,7 @@ export class WalletPath {
 
   constructor(passportId: PassportId, levels: readonly WalletLevel[], asked: NewsMark) {
     this.levels = levels;
+    this.keys = levels.map(({ key }) => key);
     this.#asked = asked;
     this.#passport = idDigest(passportId);
   }

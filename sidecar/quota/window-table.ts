@@ -4,7 +4,7 @@ import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
-import { renderLane, type WalletLevel } from '../../shared/wire/lease-call.ts';
+import { renderLane, type WalletLevel } from '../../shared/wire/sync/lease-call.ts';
 import { type HeldView, heldView } from './held-view.ts';
 import { HeldWindow, type WindowOfCounter } from './held-window.ts';
 import { quotaLimits } from './limits.ts';

@@ -5,25 +5,30 @@ import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
-import { clockOffsetHeader, renderClockOffset } from '../../shared/wire/clock-offset.ts';
-import type { SidecarCertificate, SidecarKeyCall } from '../../shared/wire/decision-receipt.ts';
+import { renderTraceHeaders, type TraceContext } from '../../shared/wire/api/trace-context.ts';
+import type { SidecarCertificate, SidecarKeyCall } from '../../shared/wire/evidence/decision-receipt.ts';
+import { clockOffsetHeader, renderClockOffset } from '../../shared/wire/sync/clock-offset.ts';
 import {
   type DecisionTimes,
   decisionTimesHeader,
   renderDecisionTimes,
-} from '../../shared/wire/decision-times.ts';
-import type { LeaseAnswer, LeaseCall } from '../../shared/wire/lease-call.ts';
-import { parseLeaseOutcome } from '../../shared/wire/lease-call.ts';
-import { type ProofClaim, type ProofClaims, parseProofClaimsAnswer } from '../../shared/wire/proof-claim.ts';
-import type { HistoryAnswer, Receipt } from '../../shared/wire/receipt.ts';
+} from '../../shared/wire/sync/decision-times.ts';
+import type { LeaseAnswer, LeaseCall } from '../../shared/wire/sync/lease-call.ts';
+import { parseLeaseOutcome } from '../../shared/wire/sync/lease-call.ts';
+import {
+  type ProofClaim,
+  type ProofClaims,
+  parseProofClaimsAnswer,
+} from '../../shared/wire/sync/proof-claim.ts';
+import type { HistoryAnswer, Receipt } from '../../shared/wire/sync/receipt.ts';
 import {
   parseSettlementAnswer,
   type Settlement,
   type SettlementAnswer,
   type SettlementCall,
-} from '../../shared/wire/settlement.ts';
-import { parseSeenTokens, type ShownTokens } from '../../shared/wire/shown-tokens.ts';
-import { inForm1 } from '../../shared/wire/spooled-record.ts';
+} from '../../shared/wire/sync/settlement.ts';
+import { parseSeenTokens, type ShownTokens } from '../../shared/wire/sync/shown-tokens.ts';
+import { inForm1 } from '../../shared/wire/sync/spooled-record.ts';
 import {
   type Position,
   renderSidecarAgent,
@@ -31,7 +36,7 @@ import {
   type SpooledRecord,
   syncVersion,
   syncVersionHeader,
-} from '../../shared/wire/sync.ts';
+} from '../../shared/wire/sync/sync.ts';
 import {
   type AckRequest,
   type ConnectAnswer,
@@ -45,8 +50,7 @@ import {
   type SealedChangesAnswer,
   type SealedEntry,
   type SignedSnapshot,
-} from '../../shared/wire/sync-schema.ts';
-import { renderTraceHeaders, type TraceContext } from '../../shared/wire/trace-context.ts';
+} from '../../shared/wire/sync/sync-schema.ts';
 import { type CallerThread, callerThread } from './caller-thread.ts';
 import { answerTrouble, ControlPlaneError, type ErrorBody } from './control-plane-error.ts';
 import type { Answer, Call } from './http-caller.ts';

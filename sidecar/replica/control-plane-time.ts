@@ -2,7 +2,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { CarriedClock } from '../../shared/runtime/carried-clock.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
-import type { Heartbeat } from '../../shared/wire/sync-schema.ts';
+import type { Heartbeat } from '../../shared/wire/sync/sync-schema.ts';
 import { replicaLimits } from './limits.ts';
 
 /**

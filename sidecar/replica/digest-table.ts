@@ -141,7 +141,7 @@ function findSlot(shard: Shard, words: DigestWords, at: number): number {
 }
 
 /**
- * Moves up the entries behind the slot, unless that would put them before their home, so that no search ends
+ * Moves up the entries after the slot, unless that would put them before their home, so that no search ends
  * too early.
  */
 function emptySlot(shard: Shard, slot: number): void {

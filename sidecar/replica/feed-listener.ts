@@ -2,8 +2,8 @@ import type { Bus } from '../../shared/bus/bus.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
-import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
-import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
+import { feedChannel, globalFeed } from '../../shared/wire/sync/sync.ts';
+import { parseFeedMessage } from '../../shared/wire/sync/sync-schema.ts';
 import type { FeedProgress } from './feed-progress.ts';
 import { replicaLimits } from './limits.ts';
 

@@ -3,8 +3,13 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { type FeedId, globalFeed } from '../../shared/wire/sync.ts';
-import type { ChangeEntry, Heartbeat, SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
+import { type FeedId, globalFeed } from '../../shared/wire/sync/sync.ts';
+import type {
+  ChangeEntry,
+  Heartbeat,
+  SealedEntry,
+  SignedSnapshot,
+} from '../../shared/wire/sync/sync-schema.ts';
 import { type Acknowledger, makeAcknowledger } from './acknowledge.ts';
 import type { ControlPlaneClient } from './control-plane-client.ts';
 import type { ControlPlaneTime } from './control-plane-time.ts';

@@ -3,7 +3,7 @@ import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { PassportStanding, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { digestAt } from '../../shared/model/id-digest.ts';
 import type { ForeignIssuer, ForeignIssuerTable } from '../../shared/verification/foreign-issuers.ts';
-import { renderFederation } from '../../shared/wire/federation.ts';
+import { renderFederation } from '../../shared/wire/api/federation.ts';
 import type { ReplicaState } from './replica-state.ts';
 import { statusIn } from './status-table.ts';
 

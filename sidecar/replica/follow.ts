@@ -8,7 +8,7 @@ import type { Random } from '../../shared/runtime/random.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
+import { globalFeed } from '../../shared/wire/sync/sync.ts';
 import type { CatchUp } from './catch-up.ts';
 import { Contact } from './contact.ts';
 import type { ControlPlaneClient } from './control-plane-client.ts';
@@ -245,7 +245,8 @@ export class Following {
       await this.#handOverFloors();
     } catch (error) {
       this.#hasShownAll = false;
-      if (!this.#toldOfReports) logger.warn({ err: error }, 'the control plane cannot be shown what it told');
+      const isNews = !this.#toldOfReports && !this.#stopping.signal.aborted;
+      if (isNews) logger.warn({ err: error }, 'the control plane cannot be shown what it told');
       this.#toldOfReports = true;
     }
   }

@@ -1,7 +1,8 @@
-import { appendFile, cp, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { appendFile, cp, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Receipt, reportReceiptsMax } from '../../shared/wire/receipt.ts';
-import { parseReceipt, type SealedEntry, type SignedSnapshot } from '../../shared/wire/sync-schema.ts';
+import { makeFolder } from '../../shared/runtime/make-folder.ts';
+import { type Receipt, reportReceiptsMax } from '../../shared/wire/sync/receipt.ts';
+import { parseReceipt, type SealedEntry, type SignedSnapshot } from '../../shared/wire/sync/sync-schema.ts';
 import { replicaLimits } from './limits.ts';
 import { snapshotFile } from './snapshot-file.ts';
 
@@ -65,7 +66,7 @@ export class KnownHistory {
 
   /** Of an earlier run. */
   async load(): Promise<void> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await makeFolder(this.#folder, { mode: 0o700 });
     this.#feeds = parseReceipt(await readOr(join(this.#folder, 'feeds.json'), ''));
     const lines = [...(await this.#lines(1)), ...(await this.#lines(0))];
     this.#lastChains = lines.at(-1) ?? null;
@@ -125,7 +126,7 @@ export class KnownHistory {
     const name = `floor-${floors.length + 1}`;
     const unfinished = join(this.#folder, `${name}.new`);
     await rm(unfinished, { recursive: true, force: true });
-    await mkdir(unfinished, { recursive: true, mode: 0o700 });
+    await makeFolder(unfinished, { mode: 0o700 });
     for (const file of await readdir(this.#directory)) {
       if (file === 'snapshot.json' || file.startsWith('changes-'))
         await cp(join(this.#directory, file), join(unfinished, file));

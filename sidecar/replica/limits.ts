@@ -37,7 +37,7 @@ export const replicaLimits = {
    */
   keptWaitMsMax: secondMs,
   /**
-   * Changes behind the snapshot on disk before a fresh snapshot replaces them: about 40 MB, replayed in a few
+   * Changes after the snapshot on disk before a fresh snapshot replaces them: about 40 MB, replayed in a few
    * seconds.
    */
   snapshotFileChangesMax: 100_000,

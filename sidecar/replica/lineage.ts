@@ -1,12 +1,12 @@
 import type { AccountId } from '../../shared/model/ids.ts';
-import type { FeedPosition, Position } from '../../shared/wire/sync.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
+import type { FeedPosition, Position } from '../../shared/wire/sync/sync.ts';
+import { globalFeed } from '../../shared/wire/sync/sync.ts';
 import {
   readSnapshot,
   type SealedEntry,
   type SignedSnapshot,
   type Snapshot,
-} from '../../shared/wire/sync-schema.ts';
+} from '../../shared/wire/sync/sync-schema.ts';
 
 /** The history that a state is of, and its place there. */
 export interface Lineage extends Position {

@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keyClaim } from '../../shared/attestation/decision-receipt.ts';
 import { decodeBase64url, encodeBase64url } from '../../shared/crypto/base64url.ts';
@@ -10,12 +10,13 @@ import { limits } from '../../shared/model/limits.ts';
 import { parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
+import { makeFolder } from '../../shared/runtime/make-folder.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
-import type { SidecarCertificate } from '../../shared/wire/decision-receipt.ts';
+import type { SidecarCertificate } from '../../shared/wire/evidence/decision-receipt.ts';
 import { ControlPlaneError } from './control-plane-error.ts';
 import { replicaLimits } from './limits.ts';
 
@@ -162,7 +163,7 @@ async function seedIn(deps: Pick<ReceiptKeyDeps, 'folder' | 'random'>): Promise<
     if (!hasCode(error, 'ENOENT')) throw error;
   }
   const seed = deps.random.bytes(32);
-  await mkdir(deps.folder, { recursive: true, mode: 0o700 });
+  await makeFolder(deps.folder, { mode: 0o700 });
   await rm(`${path}.new`, { force: true });
   const file = await open(`${path}.new`, 'wx', 0o600);
   await file

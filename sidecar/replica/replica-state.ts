@@ -12,12 +12,12 @@ import { parseScope, type Scope } from '../../shared/model/scopes.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { ForeignIssuerTable } from '../../shared/verification/foreign-issuers.ts';
-import { parseCatalogTerms } from '../../shared/wire/catalog.ts';
-import { parseConstraints } from '../../shared/wire/constraints.ts';
-import { parseFederatedIssuer } from '../../shared/wire/federation.ts';
-import { parseGateRoutes } from '../../shared/wire/gate-routes.ts';
-import { mergePatch } from '../../shared/wire/merge-patch.ts';
-import { parseStandingApprovalOfFeed } from '../../shared/wire/standing-approval.ts';
+import { parseCatalogTerms } from '../../shared/wire/api/catalog.ts';
+import { parseConstraints } from '../../shared/wire/api/constraints.ts';
+import { parseFederatedIssuer } from '../../shared/wire/api/federation.ts';
+import { parseGateRoutes } from '../../shared/wire/api/gate-routes.ts';
+import { mergePatch } from '../../shared/wire/api/merge-patch.ts';
+import { parseStandingApprovalOfFeed } from '../../shared/wire/api/standing-approval.ts';
 import type {
   ApiKeyBody,
   BadRow,
@@ -26,7 +26,7 @@ import type {
   GateBody,
   PassportStandingBody,
   Snapshot,
-} from '../../shared/wire/sync-schema.ts';
+} from '../../shared/wire/sync/sync-schema.ts';
 import { DigestTable } from './digest-table.ts';
 import { StatusTable } from './status-table.ts';
 import { WalletChanges } from './wallet-changes.ts';
@@ -44,6 +44,8 @@ export interface KnownCaller {
 export interface ReplicaState {
   readonly accountId: AccountId;
   readonly accountDigest: DigestWords;
+  /** PUBLIC_URL of the control plane. Null: it named none. */
+  readonly publicUrl: string | null;
   /** Of both modes, by id. */
   readonly gates: Map<string, CompiledGate>;
   /** By gate id; only gates with routes. */
@@ -87,6 +89,7 @@ export function stateOf(
   const state: ReplicaState = {
     accountId: snapshot.account_id,
     accountDigest: digestWordsOf(snapshot.account_id),
+    publicUrl: snapshot.public_url ?? null,
     gates: new Map(),
     routes: new Map(),
     callers: new Map(),

@@ -24,7 +24,7 @@ import {
   globalFeed,
   type Position,
   syncVersion,
-} from '../../shared/wire/sync.ts';
+} from '../../shared/wire/sync/sync.ts';
 import {
   type BadRow,
   type ChangeKind,
@@ -33,13 +33,13 @@ import {
   readSnapshot,
   type SealedEntry,
   type SignedSnapshot,
-} from '../../shared/wire/sync-schema.ts';
+} from '../../shared/wire/sync/sync-schema.ts';
 import {
   changeVerifies,
   heartbeatVerifies,
   type SyncKeys,
   snapshotVerifies,
-} from '../../shared/wire/sync-signature.ts';
+} from '../../shared/wire/sync/sync-signature.ts';
 import { Floor, type KnownFloor } from './floor.ts';
 import type { KnownState } from './known-history.ts';
 import { replicaLimits } from './limits.ts';
@@ -101,6 +101,11 @@ export class Replica {
   /** Null until the first snapshot is installed; no decisions before. */
   get accountId(): AccountId | null {
     return this.#state?.accountId ?? null;
+  }
+
+  /** PUBLIC_URL of the control plane, for links that people follow. Null: not known. */
+  get publicUrl(): string | null {
+    return this.#state?.publicUrl ?? null;
   }
 
   /** Changes with every change of the state, not with its age. */

@@ -5,7 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { ShownTokens } from '../../shared/wire/shown-tokens.ts';
+import type { ShownTokens } from '../../shared/wire/sync/shown-tokens.ts';
 import { ControlPlaneError } from './control-plane-error.ts';
 import { replicaLimits } from './limits.ts';
 

@@ -1,10 +1,15 @@
-import { appendFile, mkdir, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
+import { appendFile, open, readdir, readFile, rename, rm, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RecordForm } from '../../shared/model/attestation.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
+import { makeFolder } from '../../shared/runtime/make-folder.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
-import type { SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
-import { parseSealedEntry, parseSignedSnapshot, parseSigningKeys } from '../../shared/wire/sync-schema.ts';
+import type { SealedEntry, SignedSnapshot } from '../../shared/wire/sync/sync-schema.ts';
+import {
+  parseSealedEntry,
+  parseSignedSnapshot,
+  parseSigningKeys,
+} from '../../shared/wire/sync/sync-schema.ts';
 
 /**
  * The last known state on disk, for a start while the control plane is away:
@@ -132,7 +137,7 @@ async function readEntries(path: string): Promise<SealedEntry[]> {
 
 /** Atomic and durable: after a power loss the file has the old text or the new one. */
 async function writeWhole(directory: string, path: string, text: string): Promise<void> {
-  await mkdir(directory, { recursive: true });
+  await makeFolder(directory);
   const temporary = `${path}.new`;
   const file = await open(temporary, 'w', fileMode);
   try {

@@ -1,7 +1,7 @@
 import type { RecordForm } from '../../shared/model/attestation.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { ChangeEntry, SealedEntry, SignedSnapshot } from '../../shared/wire/sync-schema.ts';
+import type { ChangeEntry, SealedEntry, SignedSnapshot } from '../../shared/wire/sync/sync-schema.ts';
 import { replicaLimits } from './limits.ts';
 import type { Replica } from './replica.ts';
 import type { SnapshotFile } from './snapshot-file.ts';

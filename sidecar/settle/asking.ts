@@ -14,8 +14,8 @@ import type { AttestationId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { RetryWaits } from '../../shared/runtime/retry-waits.ts';
-import { type Answered, renderFirstPermit } from '../../shared/wire/decision.ts';
-import type { TraceHeaders } from '../../shared/wire/trace-context.ts';
+import { type Answered, renderFirstPermit } from '../../shared/wire/api/decision.ts';
+import type { TraceHeaders } from '../../shared/wire/api/trace-context.ts';
 import type { Answers } from '../decide/answers.ts';
 import type { Check, Learned } from '../decide/check.ts';
 import { type Attempt, statementOf } from '../decide/record.ts';
@@ -306,8 +306,9 @@ export class Asking implements Learned {
   }
 
   /** It is attested when it is resolved (contract §8). */
-  #answerSuspended(approval: PendingApproval): void {
+  #answerSuspended(pending: PendingApproval): void {
     const { nowMs } = this.#attempt;
+    const approval = { ...pending, publicUrl: this.#deps.section.publicUrl };
     this.#answerWith({ attestationId: null, approval, redacted: null, nowMs }, true);
   }
 

@@ -18,7 +18,7 @@ export const settleLimits = {
    * 17,000 requests a second.
    */
   proofsMax: 1_048_576,
-  /** Behind the end of a proof, so that a clock that is set back by this much refuses nobody. */
+  /** After the end of a proof, so that a clock that is set back by this much refuses nobody. */
   proofsKeptMs: 30_000,
   /** Slots looked at for each proof: a table of ever so many is gone through before it has doubled. */
   proofsSweptPerUse: 8,
@@ -27,6 +27,10 @@ export const settleLimits = {
   proofClaimsMax: 4_096,
   /** The second call gathers while the first one travels. */
   proofCallsAtOnceMax: 2,
+  /** Half of the second within which the ledger gets what was used (contract §5): the call needs time too. */
+  usedProofsPauseMs: 500,
+  /** Some 40 MiB while the control plane is away: of DPoP those of 8,000 requests a second. */
+  usedProofsMax: 262_144,
   /**
    * Requests that wait for what others have begun: together they ask as often as the control plane looks up
    * beside its settlements. More are answered 503 at once. A settlement takes some 10 to 30 ms, and the

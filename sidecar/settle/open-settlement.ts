@@ -1,7 +1,7 @@
 import { assert } from '../../shared/errors/assert.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
-import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
-import type { TraceHeaders } from '../../shared/wire/trace-context.ts';
+import type { TraceHeaders } from '../../shared/wire/api/trace-context.ts';
+import type { Settlement, SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 
 /** A settlement but for the time that is left to answer it, which is known when it is sent. */
 export type UnsentSettlement = {

@@ -2,12 +2,12 @@ import { encodeBase64url } from '../../shared/crypto/base64url.ts';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { MonotonicMillis } from '../../shared/model/time.ts';
+import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { retryPause } from '../../shared/runtime/retry-pause.ts';
-import type { ProofClaim } from '../../shared/wire/proof-claim.ts';
+import type { ProofClaim } from '../../shared/wire/sync/proof-claim.ts';
 import { settleLimits } from './limits.ts';
 
 /** `away`: the control plane is known to be away. `late`: the time was over first, or too many wait. */
@@ -17,7 +17,7 @@ export interface ProofClaimsDeps {
   /** One attempt. Rejects where nothing is known of its outcome. */
   readonly send: (claims: readonly ProofClaim[]) => Promise<readonly boolean[]>;
   readonly isAway: () => boolean;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'now'>;
   readonly random: Random;
   readonly logger: Logger;
 }
@@ -28,6 +28,12 @@ interface OpenClaim {
   readonly report: (outcome: ClaimOutcome) => void;
 }
 
+/** What one call carries. */
+interface Batch {
+  readonly asked: readonly OpenClaim[];
+  readonly used: readonly (readonly [claim: ProofClaim, untilMs: UnixMillis])[];
+}
+
 /** How often deadlines are looked at while anything is open. */
 const sweepMs = 20;
 
@@ -36,12 +42,21 @@ const sweepMs = 20;
  * turn of the event loop travel in one call, and those that come while calls are in flight in the next. A
  * call without an answer is repeated: the ledger knows a claim again. One whose time is over has used up its
  * proof all the same, and permits nothing.
+ *
+ * The ledger also gets the proofs that were used here without a question (`replay: sidecar`), with the next
+ * call or `usedProofsPauseMs` later, so that gates with `exact` refuse them. Nobody waits for that.
  */
 export class ProofClaims {
   readonly #deps: ProofClaimsDeps;
   /** All that are not answered; those that wait for a call are in the queue too. */
   readonly #open = new Set<OpenClaim>();
   #queue = new Set<OpenClaim>();
+  /** Used here and not in the ledger yet, oldest first, with the last moment at which each is accepted. */
+  readonly #used = new Map<ProofClaim, UnixMillis>();
+  #usedTimer: NodeJS.Timeout | null = null;
+  /** What was used goes now, even if nothing is asked. */
+  #isUsedDue = false;
+  #isStopping = false;
   #callsInFlight = 0;
   #isScheduled = false;
   #sweep: NodeJS.Timeout | null = null;
@@ -53,14 +68,34 @@ export class ProofClaims {
     this.#pause = retryPause(deps.random, { firstMs: limits.retryFirstMs, lastMs: limits.leaseRetryLastMs });
   }
 
-  /** `name`: of the proof. Calls `report` exactly once, at `untilMs` at the latest. */
-  claim(name: string, untilMs: MonotonicMillis, report: OpenClaim['report']): void {
+  /**
+   * The proof with this name is used here, and accepted until `untilMs`. Beyond `usedProofsMax` that the
+   * ledger does not have yet, the oldest is not sent.
+   */
+  use(name: string, untilMs: UnixMillis): ProofClaim {
+    const claim = { proof: idDigest(name), claim: encodeBase64url(this.#deps.random.bytes(16)) };
+    this.#used.set(claim, untilMs);
+    if (this.#used.size > settleLimits.usedProofsMax)
+      for (const oldest of this.#used.keys()) {
+        this.#used.delete(oldest);
+        break;
+      }
+    this.#usedTimer ??= setTimeout(() => {
+      this.#usedTimer = null;
+      this.#isUsedDue = true;
+      this.#wake();
+    }, settleLimits.usedProofsPauseMs);
+    return claim;
+  }
+
+  /** `claim`: as `use` has returned it. Calls `report` exactly once, at `untilMs` at the latest. */
+  claim(claim: ProofClaim, untilMs: MonotonicMillis, report: OpenClaim['report']): void {
     const refusal = this.#refusal();
     if (refusal !== null) {
       report(refusal);
       return;
     }
-    const claim = { proof: idDigest(name), claim: encodeBase64url(this.#deps.random.bytes(16)) };
+    this.#used.delete(claim);
     const open: OpenClaim = { claim, untilMs, report };
     this.#open.add(open);
     this.#queue.add(open);
@@ -68,9 +103,13 @@ export class ProofClaims {
     this.#wake();
   }
 
-  stop(): void {
-    if (this.#pauseTimer !== null) clearTimeout(this.#pauseTimer);
+  /** Resolves once the ledger has what was used here, or a call has failed. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    for (const timer of [this.#pauseTimer, this.#usedTimer]) if (timer !== null) clearTimeout(timer);
     for (const open of [...this.#open]) this.#end(open, 'late');
+    for (let isSent = true; isSent && this.#used.size > 0 && !this.#deps.isAway(); )
+      isSent = await this.#send(this.#nextBatch());
   }
 
   #refusal(): ClaimOutcome | null {
@@ -83,45 +122,59 @@ export class ProofClaims {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
+      if (this.#used.size === 0) this.#isUsedDue = false;
       while (
+        !this.#isStopping &&
         this.#pauseTimer === null &&
         this.#callsInFlight < settleLimits.proofCallsAtOnceMax &&
-        this.#queue.size > 0
+        (this.#queue.size > 0 || (this.#isUsedDue && this.#used.size > 0))
       )
         void this.#send(this.#nextBatch());
     });
   }
 
-  #nextBatch(): readonly OpenClaim[] {
-    const batch = [...this.#queue].slice(0, limits.proofClaimsPerCallMax);
-    for (const open of batch) this.#queue.delete(open);
-    return batch;
+  #nextBatch(): Batch {
+    const asked = [...this.#queue].slice(0, limits.proofClaimsPerCallMax);
+    for (const open of asked) this.#queue.delete(open);
+    const used: [ProofClaim, UnixMillis][] = [];
+    const nowMs = this.#deps.clock.now();
+    for (const each of this.#used) {
+      if (asked.length + used.length === limits.proofClaimsPerCallMax) break;
+      this.#used.delete(each[0]);
+      if (each[1] >= nowMs) used.push(each);
+    }
+    return { asked, used };
   }
 
-  /** Never rejects. */
-  async #send(batch: readonly OpenClaim[]): Promise<void> {
+  /** Whether there was an answer. Never rejects. */
+  async #send(batch: Batch): Promise<boolean> {
+    const { asked, used } = batch;
+    if (asked.length + used.length === 0) return true;
     this.#callsInFlight++;
     try {
-      const first = await this.#deps.send(batch.map(({ claim }) => claim));
+      const claims = [...asked.map(({ claim }) => claim), ...used.map(([claim]) => claim)];
+      const first = await this.#deps.send(claims);
       this.#pause.reset();
-      for (const [place, isFirst] of first.entries())
-        this.#end(must(batch[place], 'an answer to each claim'), isFirst ? 'first' : 'replayed');
+      for (const [place, open] of asked.entries())
+        this.#end(open, must(first[place], 'an answer to each claim') ? 'first' : 'replayed');
+      return true;
     } catch (error) {
-      this.#deps.logger.debug({ err: error, count: batch.length }, 'claims of proofs were not answered');
+      const count = asked.length + used.length;
+      this.#deps.logger.debug({ err: error, count }, 'claims of proofs were not answered');
       this.#again(batch);
+      return false;
     } finally {
       this.#callsInFlight--;
       this.#wake();
     }
   }
 
-  #again(batch: readonly OpenClaim[]): void {
-    const left = batch.filter((open) => this.#open.has(open));
-    if (this.#deps.isAway()) {
-      for (const open of [...left, ...this.#queue]) this.#end(open, 'away');
-      return;
-    }
+  #again({ asked, used }: Batch): void {
+    for (const [claim, untilMs] of used) this.#used.set(claim, untilMs);
+    const left = asked.filter((open) => this.#open.has(open));
     this.#queue = new Set([...left, ...this.#queue]);
+    if (this.#deps.isAway()) for (const open of [...this.#queue]) this.#end(open, 'away');
+    if (this.#isStopping) return;
     this.#pauseTimer ??= setTimeout(() => {
       this.#pauseTimer = null;
       this.#wake();

@@ -14,7 +14,7 @@ import type { ProofMemory } from './proof-memory.ts';
 export interface ProofsDeps {
   readonly signatures: Pick<SignatureQueue, 'verify'>;
   readonly memory: ProofMemory;
-  readonly claims: Pick<ProofClaims, 'claim'>;
+  readonly claims: Pick<ProofClaims, 'claim' | 'use'>;
   readonly answers: Pick<Answers, 'isWanted' | 'answerError'>;
   readonly clock: Clock;
   /** Default: limits.quotaWaitMsMax. */
@@ -90,7 +90,7 @@ export class Proofs {
   }
 
   #use(check: Check, { scheme, fromMs, untilMs, replayName }: OpenedProof, again: () => void): void {
-    const { memory, clock } = this.#deps;
+    const { memory, claims, clock } = this.#deps;
     const nowMs = clock.now();
     // One that is out of time takes no place among those that were used.
     if (nowMs < fromMs || nowMs > untilMs) {
@@ -102,16 +102,16 @@ export class Proofs {
       this.#refuse(check, new ApiError('overloaded'));
       return;
     }
-    check.proofName = replayName;
+    if (use === 'first') check.proofClaim = claims.use(replayName, untilMs);
     const verified = { kind: 'verified', scheme, fromMs, untilMs, firstUse: 'sidecar' } as const;
     this.#found(check, use === 'first' ? verified : { kind: 'replayed' }, again);
   }
 
   #claim(check: Check, proof: VerifiedProof, again: () => void): void {
     const { claims, clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
-    const name = must(check.proofName, 'a proof that was verified has a name');
+    const claim = must(check.proofClaim, 'a proof that was verified was used here');
     const untilMs = (clock.monotonic() + quotaWaitMs) as MonotonicMillis;
-    claims.claim(name, untilMs, (outcome) => {
+    claims.claim(claim, untilMs, (outcome) => {
       const known = claimed(proof, outcome);
       if (known === null) this.#refuse(check, new ApiError('overloaded'));
       else this.#found(check, known, again);

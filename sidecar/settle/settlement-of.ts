@@ -2,9 +2,9 @@ import { assert, must } from '../../shared/errors/assert.ts';
 import type { ApprovalDisplay } from '../../shared/model/approval.ts';
 import type { ApiKeyId, ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
-import type { LeaseCounter, LeaseReturn } from '../../shared/wire/lease-call.ts';
-import type { SettledRequest, WindowInNeed } from '../../shared/wire/settlement.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { LeaseCounter, LeaseReturn } from '../../shared/wire/sync/lease-call.ts';
+import type { SettledRequest, WindowInNeed } from '../../shared/wire/sync/settlement.ts';
+import type { SpooledRecord } from '../../shared/wire/sync/sync.ts';
 import type { Attempt } from '../decide/record.ts';
 import type { UnsentSettlement } from './open-settlement.ts';
 

@@ -1,6 +1,6 @@
 import type { RunEvent } from '../../shared/decision/run.ts';
 import { unreachable } from '../../shared/errors/assert.ts';
-import { firstPermitOf } from '../../shared/wire/settlement.ts';
+import { firstPermitOf } from '../../shared/wire/sync/settlement.ts';
 import type { SettlementOutcome } from './open-settlement.ts';
 
 /**

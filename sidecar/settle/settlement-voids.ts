@@ -1,7 +1,7 @@
 import { limits } from '../../shared/model/limits.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { SettlementVoid } from '../../shared/wire/sync.ts';
+import type { SettlementVoid } from '../../shared/wire/sync/sync.ts';
 import type { Spool } from '../attest/spool.ts';
 
 export type SettlementToVoid = Omit<SettlementVoid, 'timestamp_ms'>;

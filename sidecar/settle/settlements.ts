@@ -6,13 +6,13 @@ import type { Random } from '../../shared/runtime/random.ts';
 import { type RetryPause, retryPause } from '../../shared/runtime/retry-pause.ts';
 import { telemetryLimits } from '../../shared/telemetry/limits.ts';
 import type { Span, Tracer } from '../../shared/telemetry/tracer.ts';
-import type { Settlement, SettlementAnswer } from '../../shared/wire/settlement.ts';
 import {
   parseTraceparent,
   type TraceContext,
   type TraceHeaders,
   traceFields,
-} from '../../shared/wire/trace-context.ts';
+} from '../../shared/wire/api/trace-context.ts';
+import type { Settlement, SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import { ControlPlaneError } from '../replica/control-plane-error.ts';
 import { settleLimits } from './limits.ts';
 import {
@@ -58,13 +58,11 @@ const hopefulLeftMs = 0.8 * limits.quotaWaitMsMax;
 /**
  * Sends the settlements of this sidecar to the control plane (contract §5, §6 and §8). Those of an
  * event-loop turn travel in one call; while `settleLimits.settlementCallsAtOnceMax` calls are in flight the
- * others gather for the next, so that a call grows with the load. While fewer are in flight, but not none, a
- * call waits until it has its share of what was open when the last one was answered. A call costs the control
- * plane as much as some fifty settlements, and answered clients come again one by one: without this the
- * first few of them would leave alone. With one or two clients nothing waits, and nothing waits for a call
- * that takes much longer than others did. While the others are about to come again, a call takes no more than
- * its share either: a large call would leave a small one, which is over long before the clients of the large
- * one are back, and the control plane would have nothing to do until then.
+ * others gather for the next, so that a call grows with the load. A call costs the control plane as much as
+ * some fifty settlements, so calls are sized to balance: each waits for its share of what was open at the
+ * last answer, and takes at most that share while the others are about to come again. Otherwise a large call
+ * and a small one would alternate, and the control plane would idle after the small one. With one or two
+ * clients nothing waits, and nothing waits for a call that takes much longer than others did.
  *
  * How many are open follows what calls take (service-rate.ts): one that could not be settled in time is shed
  * when it comes, and one that no call can answer any more while it waits. So under any load those that were
@@ -222,14 +220,21 @@ export class Settlements {
    * What a call takes is longer than what these have left: sent, they would be settled for nobody, and voided
    * after that. While no call is in flight the one with the most time left is sent nevertheless, so that it
    * is measured whether calls have become quicker; and those that have just come always are, because one slow
-   * call must not turn all away.
+   * call must not turn all away. Copies are never given up: they wait for another request to the end of their
+   * time (contract §5), and the calls of late were slow because that one was under way.
    */
   #shedHopeless(): void {
     const callMs = Math.min(this.#usualCallMs, hopefulLeftMs);
     const leftMin = this.#deps.clock.monotonic() + callMs;
-    const hopeless = [...this.#queue].filter((open) => open.untilMs < leftMin && open.isUnsent);
+    const hopeless = [...this.#queue].filter(
+      (open) => open.untilMs < leftMin && open.isUnsent && !this.#mayBeCopy(open),
+    );
     if (this.#callsInFlight === 0 && hopeless.length === this.#queue.size) hopeless.pop();
     for (const open of hopeless) this.#notify(open, { kind: 'shed' });
+  }
+
+  #mayBeCopy({ settlement, key }: OpenSettlement): boolean {
+    return settlement.kind === 'look_up' || (key !== null && (this.#permits.get(key) ?? 0) > 1);
   }
 
   /** Never rejects. */

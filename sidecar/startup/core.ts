@@ -15,7 +15,7 @@ import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { Teardown } from '../../shared/runtime/teardown.ts';
 import type { Tracer } from '../../shared/telemetry/tracer.ts';
-import type { DecisionTimes } from '../../shared/wire/decision-times.ts';
+import type { DecisionTimes } from '../../shared/wire/sync/decision-times.ts';
 import { type Keeping, nothingKept } from '../attest/kept-segments.ts';
 import { Shipper } from '../attest/shipper.ts';
 import { openSpool, type Spool } from '../attest/spool.ts';
@@ -90,6 +90,7 @@ export interface Core {
   readonly settlements: Settlements;
   readonly replica: Replica;
   readonly following: Following;
+  readonly catchUp: CatchUp;
   readonly spool: Spool;
   readonly shipper: Shipper;
   readonly receipts: Receipts;
@@ -147,7 +148,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
     isAway: () => client.isAway,
     ...{ clock, random, logger },
   });
-  started.add('claims of proofs', async () => claims.stop());
+  started.add('claims of proofs', () => claims.stop());
   const settlements = new Settlements({
     send: async (batch, holder, trace) => {
       await sightings.flush();
@@ -182,7 +183,7 @@ export async function startCore(options: CoreOptions, started: Teardown): Promis
 
   return {
     ...deciding,
-    ...{ verifier, leases, settlements, replica, following, spool, shipper, receipts },
+    ...{ verifier, leases, settlements, replica, following, catchUp, spool, shipper, receipts },
     turns: new Turns(options.checksPerTurn),
     bodies: new KeptBodies(),
     writer: new RequestWriter(),

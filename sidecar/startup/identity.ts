@@ -1,7 +1,8 @@
-import { mkdir, open, readFile, rename } from 'node:fs/promises';
+import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isId, type SidecarId } from '../../shared/model/ids.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
+import { makeFolder } from '../../shared/runtime/make-folder.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
@@ -15,7 +16,7 @@ export async function sidecarIdOf(
   folder: string,
   deps: { readonly clock: Clock; readonly random: Random },
 ): Promise<SidecarId> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolder(folder, { mode: 0o700 });
   const path = join(folder, 'sidecar-id');
   const known = await readIfThere(path);
   if (known === null) {

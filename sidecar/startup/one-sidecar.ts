@@ -6,6 +6,7 @@ import type { Telemetry } from '../../shared/telemetry/telemetry.ts';
 import { buildSidecar } from '../app.ts';
 import type { ServerPort } from '../http/server.ts';
 import type { ForwardAuthSettings } from '../intake/forward-auth/forward-auth.ts';
+import { Standings } from '../intake/standings.ts';
 import { Streams } from '../intake/stream/streams.ts';
 import { type AnswerCounts, countAnswer, sidecarMetrics } from '../operations/metrics.ts';
 import { readOpenApi } from '../operations/read-openapi.ts';
@@ -60,7 +61,7 @@ export async function startOneSidecar(options: OneSidecarOptions): Promise<OneSi
 
 async function start(options: OneSidecarOptions, started: Teardown): Promise<OneSidecar> {
   const { server, telemetry = null } = options;
-  // Stopped behind all that still makes spans.
+  // Stopped after all that still makes spans.
   if (telemetry !== null) started.add('telemetry', () => telemetry.close());
   const openApi = await readOpenApi();
   const { tracer = null } = telemetry ?? {};
@@ -68,6 +69,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   const { following, replica, logger } = core;
 
   const streams = new Streams(core);
+  const standings = new Standings(core);
   const answers: AnswerCounts = new Map();
   const metrics = sidecarMetrics({ ...core, http: { answers, streams, server } }, options.measuresProcess);
   telemetry?.addLosses(metrics, telemetryLossesName);
@@ -75,6 +77,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
   const app = buildSidecar({
     ...core,
     streams,
+    standings,
     origin: () => origin,
     forwardAuth: options.forwardAuth,
     routesOf: (gateId) => replica.routes(gateId),
@@ -107,6 +110,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     app.startDraining();
     listening.startDraining();
     streams.startDraining();
+    standings.stop();
   };
   return {
     port: listening.port,

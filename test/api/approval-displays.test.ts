@@ -1,11 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { forgetDisplays } from '../../control-plane/approvals/approval-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { dayMs, secondMs } from '../../shared/model/time.ts';
-import { asListed, openAnApproval } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type SidecarPair, startSidecarPair } from '../support/sidecar-pair.ts';
-import { until } from '../support/until.ts';
+import { parseRequestFacts } from '../../shared/wire/api/check.ts';
+import { refusal } from '../support/base/refusal.ts';
+import { until } from '../support/base/until.ts';
+import { asListed, openAnApproval } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { startSidecarPair } from '../support/service/sidecar-pair.ts';
+import { useStarted } from '../support/service/use-api.ts';
 
 const display = {
   title: 'Pay invoice 4711',
@@ -18,11 +21,7 @@ const display = {
 const order = { permission_key: 'orders:create', amount: 80, display };
 const rules = { approvals: { above_usd: 50 } };
 
-let pair: SidecarPair;
-beforeAll(async () => {
-  pair = await startSidecarPair();
-});
-afterAll(() => pair?.close());
+const pair = useStarted(startSidecarPair);
 
 const approvalOf = async (id: string) => asListed((await pair.api.call({ url: `/v1/approvals/${id}` })).body);
 
@@ -61,17 +60,6 @@ describe.each(doors)('request.display at %s', (_door, check) => {
     expect(JSON.stringify(audit.body)).not.toContain('Nordwind');
   });
 
-  it('binds the approval: the same order shown differently has to be approved again', async () => {
-    const { gateId, token } = await pair.setUp({ gate: rules });
-    const { body } = await check(gateId, token, order);
-    await pair.api.call({ url: `/v1/approvals/${body.approval_id}/approve`, body: {} });
-    const other = { ...order, display: { ...display, title: 'Pay invoice 4712' } };
-    const told = await check(gateId, token, { ...other, approval_id: body.approval_id });
-    expect(told.body).toMatchObject({ decision: 'BLOCK', reason: 'approval_mismatch' });
-    const unseen = await check(gateId, token, { ...order, display: null, approval_id: body.approval_id });
-    expect(unseen.body).toMatchObject({ decision: 'BLOCK', reason: 'approval_mismatch' });
-  });
-
   it('is scanned like the rest: blocked, or shown without what the gate redacts', async () => {
     const pii = (mode: string) => ({ ...rules, pii_controls: { mode, types: ['email'] } });
     const strict = await pair.setUp({ gate: pii('block') });
@@ -97,38 +85,33 @@ describe.each(doors)('request.display at %s', (_door, check) => {
     const { title } = (await approvalOf(body.approval_id)).display;
     expect(title).toBe(many.replaceAll('a@b.co', '[redacted:email]'));
   });
-
-  it.each<[string, string, unknown]>([
-    ['display', 'a text', 'Pay'],
-    ['display.title', 'no title', { lines: [] }],
-    ['display.title', 'an empty title', { title: '', lines: [] }],
-    ['display.lines', 'no lines', { title: 'Pay' }],
-    ['display.lines.0.value', 'half a line', { title: 'Pay', lines: [{ label: 'To' }] }],
-    ['display.note', 'an unknown member', { title: 'Pay', lines: [], note: 'x' }],
-    ['display.title', 'a bidirectional override', { title: 'Pay \u202e4711', lines: [] }],
-    [
-      'display.lines.0.label',
-      'a line separator',
-      { title: 'Pay', lines: [{ label: 'To\u2028', value: 'me' }] },
-    ],
-    ['display.url', 'another scheme', { title: 'Pay', lines: [], url: 'javascript:alert(1)' }],
-    ['display.url', 'a backslash', { title: 'Pay', lines: [], url: 'https://bank.test\\@evil.test/' }],
-    ['display.url', 'user information', { title: 'Pay', lines: [], url: 'https://bank.test@evil.test/' }],
-    ['display', 'more than 2 KiB', { title: 'é'.repeat(1_020), lines: [] }],
-    ['display.lines', '65 lines', { title: 'Pay', lines: Array(65).fill({ label: 'a', value: '' }) }],
-  ])('400: names %s with %s', async (param, _what, given) => {
-    const { gateId, token } = await pair.setUp({ gate: rules });
-    const reply = await check(gateId, token, { ...order, display: given });
-    expectError(reply, 'invalid_request', `request.${param}`);
-  });
 });
 
-it('a display of exactly 2 KiB is taken', async () => {
-  const { gateId, token } = await pair.setUp({ gate: rules });
+it.each<[string, string, unknown]>([
+  ['display', 'a text', 'Pay'],
+  ['display.title', 'an empty title', { title: '', lines: [] }],
+  ['display.lines.0.value', 'half a line', { title: 'Pay', lines: [{ label: 'To' }] }],
+  ['display.note', 'an unknown member', { title: 'Pay', lines: [], note: 'x' }],
+  ['display.title', 'a bidirectional override', { title: 'Pay \u202e4711', lines: [] }],
+  [
+    'display.lines.0.label',
+    'a line separator',
+    { title: 'Pay', lines: [{ label: 'To\u2028', value: 'me' }] },
+  ],
+  ['display.url', 'another scheme', { title: 'Pay', lines: [], url: 'javascript:alert(1)' }],
+  ['display.url', 'a backslash', { title: 'Pay', lines: [], url: 'https://bank.test\\@evil.test/' }],
+  ['display.url', 'user information', { title: 'Pay', lines: [], url: 'https://bank.test@evil.test/' }],
+  ['display', 'more than 2 KiB', { title: 'é'.repeat(1_020), lines: [] }],
+  ['display.lines', '65 lines', { title: 'Pay', lines: Array(65).fill({ label: 'a', value: '' }) }],
+])('400: names %s with %s', (param, _what, given) => {
+  const display = refusal(() => parseRequestFacts({ ...order, display: given }));
+  expect(display).toMatchObject({ code: 'invalid_request', param: `request.${param}` });
+});
+
+it('a display of exactly 2 KiB is taken', () => {
   const empty = JSON.stringify({ title: '', lines: [] }).length;
   const full = { title: 'x'.repeat(2_048 - empty), lines: [] };
-  const { body } = await pair.check(0, gateId, token, { ...order, display: full });
-  expect((await approvalOf(body.approval_id)).display.title).toBe(full.title);
+  expect(parseRequestFacts({ ...order, display: full }).display?.title).toBe(full.title);
 });
 
 it('is forgotten 90 days after the end of its approval, and not before', async () => {
@@ -157,7 +140,7 @@ describe('GET /approvals/:id?wait_ms=', () => {
   it('answers what is pending at the end of its time, and at once without one', async () => {
     const { gateId, token } = await pair.setUp({ gate: rules });
     const { body } = await pair.check(0, gateId, token, order);
-    for (const query of ['', '?wait_ms=0', '?wait_ms=300'])
+    for (const query of ['', '?wait_ms=0', '?wait_ms=50'])
       expect((await pair.api.call({ url: `/v1/approvals/${body.approval_id}${query}` })).body.status).toBe(
         'pending',
       );
@@ -183,18 +166,15 @@ describe('GET /approvals/:id?wait_ms=', () => {
   it('tells the expiry as expired', async () => {
     const { gateId, token } = await pair.setUp({ gate: { approvals: { above_usd: 50, expires_in_s: 1 } } });
     const { body } = await pair.check(0, gateId, token, order);
-    const { status } = (await pair.api.call({ url: `/v1/approvals/${body.approval_id}?wait_ms=30000` })).body;
-    expect(status).toBe('expired');
+    const waiting = pair.api.call({ url: `/v1/approvals/${body.approval_id}?wait_ms=30000` });
+    pair.api.advance(secondMs);
+    expect((await waiting).body.status).toBe('expired');
   });
 
   it.each(['60001', '-1', 'x'])('400: refuses wait_ms=%s', async (waitMs) => {
-    const { gateId, token } = await pair.setUp({ gate: rules });
-    const { body } = await pair.check(0, gateId, token, order);
-    expectError(
-      await pair.api.call({ url: `/v1/approvals/${body.approval_id}?wait_ms=${waitMs}` }),
-      'invalid_request',
-      'wait_ms',
-    );
+    const { approvalId } = await openAnApproval(pair.api);
+    const reply = await pair.api.call({ url: `/v1/approvals/${approvalId}?wait_ms=${waitMs}` });
+    expectError(reply, 'invalid_request', 'wait_ms');
   });
 });
 
@@ -276,27 +256,6 @@ describe('POST /approvals/:id/undo', () => {
     api.advance(midnightMs - api.deps.clock.now() + 1);
     expectError(await say(approvalId, 'undo'), 'approval_already_resolved');
     expect((await approvalOf(approvalId)).status).toBe('denied');
-  });
-
-  it('is refused to others, for what was used, for what waits anew, and twice', async () => {
-    const { approvalId, gateId, token } = await asked();
-    expectError(await say(approvalId, 'undo'), 'approval_already_resolved');
-    await say(approvalId, 'approve');
-    const { key } = await pair.api.createKey({ scopes: ['approvals:resolve'] });
-    expectError(await say(approvalId, 'undo', key), 'approval_already_resolved');
-    await pair.check(0, gateId, token, { ...order, approval_id: approvalId });
-    expectError(await say(approvalId, 'undo'), 'approval_already_resolved');
-
-    const ample = await pair.setUp({ gate: rules });
-    const first = (await pair.check(0, ample.gateId, ample.token, order)).body.approval_id;
-    await say(first, 'deny');
-    const second = (await pair.check(0, ample.gateId, ample.token, order)).body.approval_id;
-    expect(second).not.toBe(first);
-    expectError(await say(first, 'undo'), 'approval_already_resolved');
-    expect((await approvalOf(first)).status).toBe('denied');
-    await say(second, 'deny');
-    expect((await say(first, 'undo')).status).toBe(200);
-    expectError(await say(first, 'undo'), 'approval_already_resolved');
   });
 
   it('is refused where the same request comes to wait anew at the same moment', async () => {

@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { removeEnded } from '../../control-plane/approvals/approval-store.ts';
 import { approvalsLimits } from '../../control-plane/approvals/limits.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs, type UnixMillis } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { openAnApproval } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { openAnApproval } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 /** Approvals that ended long ago leave the database (contract §8). */
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api?.close());
+const api = useApi(startOwnApi);
 
 const count = async () =>
   (await api.deps.sql<{ all: number }[]>`SELECT count(*) AS all FROM approvals`)[0]?.all ?? 0;

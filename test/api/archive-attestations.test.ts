@@ -3,35 +3,32 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { archiveCommand } from '../../cli/evidence/archive-attestations.ts';
+import { verifyAttestationsCommand } from '../../cli/verify/verify-attestations.ts';
 import { verifyAttestations } from '../../clients/node/src/verify.ts';
-import { archiveCommand } from '../../control-plane/cli/archive-attestations.ts';
-import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { append, exportText, linesOf, newRecord, operatorOf, verifyText } from '../support/exports.ts';
-import { verifyExport } from '../support/independent-verifier.mjs';
-import { moveMonths } from '../support/record-months.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { verifyExport } from '../support/data/independent-verifier.mjs';
+import { moveMonths } from '../support/database/record-months.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { append, exportText, linesOf, newRecord, ownerOf, verifyText } from '../support/service/exports.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 const run = promisify(execFile);
-let api: Api;
+const api = useApi(startOwnApi);
 let origin: string;
 let owner: Owner;
 let gateId: string;
 const folder = temporaryFolder();
 
 beforeAll(async () => {
-  api = await startApi();
   origin = await api.app.listen({ port: 0, host: '127.0.0.1' });
-  owner = await operatorOf(api);
+  owner = await ownerOf(api);
   gateId = (await api.createGate()).gate_id;
 });
-afterAll(async () => {
-  await api.close();
-  folder.remove();
-});
+afterAll(() => folder.remove());
 
 /** `2027-02`, so many months from now. */
 async function monthIn(months: number): Promise<string> {
@@ -134,18 +131,12 @@ describe('agent-trust attestations archive', () => {
     );
     const lastOf = (chain: string) => recordsIn(file).findLast(({ chain_id }) => chain_id === chain).hash;
     expect(headGoing).toMatchObject({
-      archived: { hash: lastOf(going), through_sequence: 5 },
-      first_sequence: 6,
-      last_sequence: 9,
+      ...{ archived: { hash: lastOf(going), through_sequence: 5 }, first_sequence: 6, last_sequence: 9 },
       previous_attestation_hash: lastOf(going),
     });
     expect(headEnded).toEqual({
-      archived: { hash: lastOf(ended), through_sequence: 2 },
-      chain_id: ended,
-      first_sequence: 3,
-      last_hash: lastOf(ended),
-      last_sequence: 2,
-      previous_attestation_hash: lastOf(ended),
+      ...{ archived: { hash: lastOf(ended), through_sequence: 2 }, chain_id: ended, first_sequence: 3 },
+      ...{ last_hash: lastOf(ended), last_sequence: 2, previous_attestation_hash: lastOf(ended) },
     });
     expect(linesOf(rest).at(-1)).toEqual({ end: { chains: 2, records: 4 } });
   });

@@ -1,27 +1,30 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { NewRecord } from '../../control-plane/attestations/append-records.ts';
+import { attestationsLimits } from '../../control-plane/attestations/limits.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
+import { readCsv } from '../support/base/read-csv.ts';
+import { startOwnApi } from '../support/service/api.ts';
 import {
+  addGateRows,
   append,
   exportText,
   linesOf,
   liveOwner,
   newRecord,
-  operatorOf,
+  ownerOf,
   verifyText,
-} from '../support/exports.ts';
-import { readCsv } from '../support/read-csv.ts';
-import { expectSoundStore } from '../support/test-sidecar.ts';
+} from '../support/service/exports.ts';
+import { expectSoundStore } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 /**
  * One export in three formats, over chains of two accounts and both modes whose records do not stand in the
  * order of their times.
  */
-let api: Api;
+const api = useApi(startOwnApi);
 let startMs: number;
 const keys = { live: '', test: '', other: '', empty: '' };
 const hourMs = 3_600_000;
@@ -34,9 +37,8 @@ function numberBelow(bound: number): number {
 }
 
 beforeAll(async () => {
-  api = await startApi();
   startMs = api.deps.clock.now() - 100 * hourMs;
-  const live = await operatorOf(api);
+  const live = await ownerOf(api);
   const other = await api.createAccount();
   keys.live = api.adminKey;
   keys.test = (await api.createKey({ scopes: ['admin:*'], mode: 'test' })).key;
@@ -54,10 +56,7 @@ beforeAll(async () => {
     all.toSorted(() => numberBelow(3) - 1),
   );
 });
-afterAll(async () => {
-  await expectSoundStore(api);
-  await api.close();
-});
+afterAll(() => expectSoundStore(api));
 
 const awkward = {
   permissionKey: '-orders:create' as PermissionKey,
@@ -67,14 +66,18 @@ const awkward = {
   ],
 };
 
-/** About 1,000 records: a few long chains of passports, many short ones of gates, one of the account. */
+/**
+ * Chains of passports, of which the longest of live is sent in two slices, short ones of gates, and one of
+ * the account.
+ */
 async function recordsOf(owner: Owner, key: string): Promise<NewRecord[]> {
-  const gates: string[] = [];
-  for (let i = 0; i < 12; i++) gates.push((await api.createGate({}, key)).gate_id);
+  const gates = Array.from({ length: 6 }, () => api.deps.random.newId('gate', api.deps.clock.now()));
+  await addGateRows(api, owner, gates);
   const someTime = () => ({ timestampMs: (startMs + numberBelow(100) * hourMs) as UnixMillis });
   const someGate = () => must(gates[numberBelow(gates.length)], 'there are gates');
   const made: NewRecord[] = [];
-  for (const length of [1, 2, 30, 400, 501]) {
+  const isLong = key === keys.live;
+  for (const length of [1, 2, 30, ...(isLong ? [attestationsLimits.exportSliceRowsMax + 1] : [])]) {
     const passport = { id: (await api.issuePassport({}, key)).passport_id, owner };
     for (let i = 0; i < length; i++) {
       const gateId = numberBelow(10) === 0 ? null : someGate();
@@ -82,7 +85,7 @@ async function recordsOf(owner: Owner, key: string): Promise<NewRecord[]> {
       made.push(newRecord(api, { passport, gateId, gateOwner: owner }, change));
     }
   }
-  for (let i = 0; i < 60; i++) {
+  for (let i = 0; i < 20; i++) {
     const gateId = numberBelow(5) === 0 ? null : someGate();
     made.push(newRecord(api, { passport: null, gateId, gateOwner: owner }, someTime()));
   }
@@ -121,23 +124,8 @@ describe('an export as json', () => {
       ...jsonl,
       manifest: { ...jsonl.manifest, created_at: '' },
     });
-    expect(recordsIn(json).length > 900).toBe(who !== 'empty');
+    expect(recordsIn(json).length > 40).toBe(who !== 'empty');
     expect(await verifyText(api, text)).toMatchObject({ kind: 'valid', ...json.end });
-  });
-
-  it('has a line per record, so a reader holds one record at a time', async () => {
-    const lines = (await exportText(api, query('json'))).split('\n');
-    expect(lines.pop()).toBe('');
-    const { attachments, end } = JSON.parse(lines.join('\n'));
-    expect(lines).toHaveLength(3 + 2 * end.chains + end.records + attachments.length);
-  });
-
-  it('is refused when another program has reformatted it', async () => {
-    const text = await exportText(api, query('json'));
-    for (const spaces of [0, 2]) {
-      const anew = `${JSON.stringify(JSON.parse(text), null, spaces)}\n`;
-      expect(await verifyText(api, anew)).toMatchObject({ kind: 'invalid', fault: 'no_manifest', line: 1 });
-    }
   });
 });
 
@@ -158,31 +146,20 @@ describe('an export as csv', () => {
     for (const record of records) expect(Object.keys(rows[0] ?? {}).sort()).toEqual(Object.keys(record));
   });
 
-  it('has no cell that a spreadsheet would run', async () => {
-    const rows = readCsv(await exportText(api, query('csv')));
-    const cells = rows.flatMap((row) => Object.values(row));
-    expect(cells.filter((text) => /^[=+\-@\t\r]/.test(text))).toEqual([]);
-    expect(cells.filter((text) => text === "'-orders:create").length).toBeGreaterThan(100);
-  });
-
   it('begins with the column names, in their fixed order', async () => {
     expect(await exportText(api, query('csv'), keys.empty)).toBe(
       'id,timestamp,chain_id,sequence,passport_id,gate_id,decision,reason,permission_key,amount_micro_usd,' +
         'constraints_evaluated,pii,test,resolution,source,request_hash,previous_attestation_hash,hash,signature,signing_key_id,' +
         'refers_to,source_account,policy_hash,trust_level,domain,state_age_ms,approval_id,wallet_id,hold_expires_at,' +
-        'proof,asserted\r\n',
+        'proof,asserted,conditions,external,facts,permit_token,shadow,units,user,wallet_path\r\n',
     );
-  });
-
-  it('is refused by the verifier, which says why', async () => {
-    expect(await verifyText(api, await exportText(api, query('csv')))).toMatchObject({ fault: 'csv' });
   });
 });
 
 describe('since', () => {
   it.each(whose)('begins each chain at its first record not older, in every format: %s', async (who) => {
     const whole = valueOfJsonl(await exportText(api, query('jsonl'), keys[who]));
-    for (const hours of [0, 1, 50, 97, 98, 99, 100, 200]) {
+    for (const hours of [0, 50, 99, 200]) {
       const sinceMs = startMs + hours * hourMs;
       const chains = whole.chains.flatMap((chain: Json) => {
         const from = chain.attestations.findIndex(({ timestamp }: Json) => Date.parse(timestamp) >= sinceMs);
@@ -210,23 +187,16 @@ describe('since', () => {
 
 describe('the headers', () => {
   it.each([
-    ['json', 'application/json; charset=utf-8'],
-    ['jsonl', 'application/x-ndjson'],
-    ['csv', 'text/csv; charset=utf-8'],
-  ])('name the type and a file: %s', async (format, type) => {
+    ['json', 'application/json; charset=utf-8', 'json'],
+    ['jsonl', 'application/x-ndjson', 'jsonl'],
+    ['csv', 'text/csv; charset=utf-8', 'csv'],
+    ['dsse', 'application/x-ndjson', 'dsse.jsonl'],
+    ['ocsf', 'application/x-ndjson', 'ocsf.jsonl'],
+  ])('name the type and a file: %s', async (format, type, end) => {
     const reply = await api.call({ url: `/v1/attestations/export${query(format)}`, key: keys.test });
-    expect(reply.headers['content-type']).toBe(type);
+    expect(reply.headers).toMatchObject({ 'content-type': type, 'cache-control': 'no-store' });
     expect(reply.headers['content-disposition']).toMatch(
-      new RegExp(`^attachment; filename="attestations-test-\\d{8}T\\d{6}Z\\.${format}"$`),
+      new RegExp(`^attachment; filename="attestations-test-\\d{8}T\\d{6}Z\\.${end}"$`),
     );
-  });
-
-  it('of a refusal name no file', async () => {
-    const reply = await api.call({ url: '/v1/attestations/export?format=xml' });
-    expect(reply.body.error).toMatchObject({
-      param: 'format',
-      message: 'format must be one of: json, jsonl, csv, dsse, ocsf.',
-    });
-    expect(reply.headers['content-disposition']).toBeUndefined();
   });
 });

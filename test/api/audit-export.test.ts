@@ -1,26 +1,25 @@
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { verifyAttestationsCommand } from '../../cli/verify/verify-attestations.ts';
 import { auditLimits } from '../../control-plane/audit/limits.ts';
-import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
 import { AuditVerifier } from '../../shared/audit/verify-audit.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
-import { type Api, startApi } from '../support/api.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let key: string;
 let text: string;
 beforeAll(async () => {
-  api = await startApi();
   ({ key } = await api.createAccount());
   const gate = await api.createGate({ constraints: { spend_limits: { daily_usd: 0.1 } } }, key);
   for (const name of ['ä', 'b', 'c'])
     await api.call({ method: 'PUT', url: `/v1/gates/${gate.gate_id}`, key, body: { name } });
   text = await download();
 });
-afterAll(() => api.close());
 
 async function download(query = '', asKey = key): Promise<string> {
   const reply = await api.call({ url: `/v1/audit/export${query}`, key: asKey });
@@ -54,12 +53,8 @@ describe('an export of the audit', () => {
       .split('\n')
       .map((line) => JSON.parse(line));
     expect(lines[0].manifest).toMatchObject({
-      format: 'agent-trust.audit.v1',
-      generation: expect.stringMatching(/^gen_[0-9a-f]{32}$/),
-      mode: 'live',
-      first_sequence: 1,
-      last_sequence: 4,
-      since: null,
+      ...{ format: 'agent-trust.audit.v1', generation: expect.stringMatching(/^gen_[0-9a-f]{32}$/) },
+      ...{ mode: 'live', first_sequence: 1, last_sequence: 4, since: null },
     });
     expect(lines.slice(1, -1).map(({ sequence, operation }) => [sequence, operation])).toEqual([
       [1, 'createGate'],
@@ -104,10 +99,7 @@ describe('an export of the audit', () => {
     const of = (change: object) =>
       keys.map((each) => (each.purpose === 'attestation' ? { ...each, ...change } : each));
     expect(verdictOf(text, of({ purpose: 'catalog' }))).toMatchObject({ fault: 'manifest_key_unknown' });
-    expect(verdictOf(text, of({ compromised: true }))).toMatchObject({
-      kind: 'valid',
-      compromised: 4,
-    });
+    expect(verdictOf(text, of({ compromised: true }))).toMatchObject({ kind: 'valid', compromised: 4 });
   });
 
   it('begins at the first entry not older than since', async () => {

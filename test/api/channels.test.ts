@@ -1,36 +1,27 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { channelsLimits } from '../../control-plane/channels/limits.ts';
 import { smtpMailer } from '../../control-plane/channels/mailer.ts';
-import type { Logger } from '../../shared/runtime/logger.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { addChannel } from '../support/channels.ts';
-import { expectError } from '../support/expect-error.ts';
-import { startReceiver } from '../support/receiver.ts';
+import { keptLog } from '../support/base/kept-log.ts';
+import { startReceiver } from '../support/peers/receiver.ts';
+import { startApi, startOwnApi } from '../support/service/api.ts';
+import { addChannel } from '../support/service/channels.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-const logged: string[] = [];
-const recording: Logger = {
-  debug: (fields, message) => void logged.push(JSON.stringify([fields, message])),
-  info: (fields, message) => void logged.push(JSON.stringify([fields, message])),
-  warn: (fields, message) => void logged.push(JSON.stringify([fields, message])),
-  error: (fields, message) => void logged.push(JSON.stringify([fields, message])),
-  child: () => recording,
-};
-
+const log = keptLog();
 const token = 'XXXXSECRETXXXXTOKENXXXq7d';
 const slackUrl = `https://hooks.slack.com/services/T00000000/B00000000/${token}`;
 const slack = { name: 'payments', kind: 'slack', target: slackUrl };
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi({
-    logger: recording,
+const api = useApi(() =>
+  startOwnApi({
+    logger: log,
     mailer: smtpMailer({
       server: { host: '127.0.0.1', port: 9, user: null, password: null, tls: 'none' },
       from: 'approvals@example.com',
     }),
-  });
-});
-afterAll(() => api.close());
+  }),
+);
 
 const post = (body: object, key?: string) =>
   api.call({ url: '/v1/channels', body, ...(key === undefined ? {} : { key }) });
@@ -61,7 +52,7 @@ describe('a channel', () => {
     expect(JSON.stringify(audit.body)).toContain('createChannel');
     const rows = await api.deps.sql`SELECT * FROM channels`;
     const all = [made, get, list, changed, audit].map(({ body }) => JSON.stringify(body));
-    for (const text of [...all, JSON.stringify(rows), ...logged])
+    for (const text of [...all, JSON.stringify(rows), log.text()])
       expect(text).not.toContain(token.slice(0, 12));
     expect((await api.call({ url, key })).status).toBe(404);
   });
@@ -78,6 +69,11 @@ describe('a channel', () => {
       ['email', `${token}@example.com, other@example.com`],
       ['email', `Name <${token}@example.com>`],
       ['email', `${token}@example.com\r\nBcc: evil@example.com`],
+      ['slack', `${slackUrl}\n`],
+      ['webhook', ` ${slackUrl}`],
+      // As GET shows one: whoever sends it has no secret to send.
+      ['slack', 'https://hooks.slack.com/…Xq7d'],
+      ['webhook', 'https://hooks.example.com/…'],
     ]) {
       const refused = await post({ name: 'a', kind, target });
       expectError(refused, 'invalid_request', 'target');
@@ -125,10 +121,25 @@ describe('a channel', () => {
     ] as const)
       expectError(await patch({ [name]: value }), 'invalid_request', name);
     expectError(await patch({ events: ['approval.resolved'] }), 'invalid_request', 'events');
-    expectError(
-      await api.call({ method: 'DELETE', url: channel.url, key, headers: { 'if-match': tag } }),
-      'precondition_failed',
+    const refused = await api.call({ method: 'DELETE', url: channel.url, key, headers: { 'if-match': tag } });
+    expectError(refused, 'precondition_failed');
+  });
+
+  it('has a name of its own in its account and mode, also where two take one at the same moment', async () => {
+    const { key } = await api.createAccount();
+    const gate = await api.createGate({}, key);
+    const replies = await Promise.all([1, 2, 3, 4].map(() => post(slack, key)));
+    expect(replies.map(({ status }) => status).sort()).toEqual([201, 409, 409, 409]);
+    expectError(await post({ ...slack, gate_id: gate.gate_id }, key), 'channel_name_conflict', 'name');
+    const renamed = await Promise.all(
+      ['b', 'c'].map(async (name) => {
+        const { url } = await addChannel(api, { ...slack, name }, key);
+        return () => api.call({ method: 'PATCH', url, key, body: { name: 'one' } });
+      }),
     );
+    const changed = await Promise.all(renamed.map((rename) => rename()));
+    expect(changed.map(({ status }) => status).sort()).toEqual([200, 409]);
+    expect((await post(slack, (await api.createAccount()).key)).status).toBe(201);
   });
 
   it('belongs to a gate of its account, at most so many to each', async () => {
@@ -140,7 +151,7 @@ describe('a channel', () => {
       expectError(await post({ ...slack, gate_id }, key), 'gate_not_found');
     const asked = { ...slack, gate_id: gate.gate_id };
     for (let count = 0; count < channelsLimits.channelsPerPlaceMax; count++)
-      expect((await post(asked, key)).status).toBe(201);
+      expect((await post({ ...asked, name: `${count}` }, key)).status).toBe(201);
     const refused = await post(asked, key);
     expectError(refused, 'invalid_request');
     expect(refused.body.error.message).toMatch(/A gate has at most 8 channels/);
@@ -168,7 +179,7 @@ describe('a channel', () => {
 
 describe('a test of a channel', () => {
   it('says what came of it, and leaves the health of the channel as it is', async () => {
-    const open = await startApi({ outbound: { allowPrivate: true } });
+    const open = await startApi();
     const receiver = await startReceiver();
     const channel = await addChannel(open, { kind: 'slack', target: receiver.url });
     const test = () => open.call({ method: 'POST', url: `${channel.url}/test` });
@@ -188,7 +199,7 @@ describe('a test of a channel', () => {
   });
 
   it('is refused while many are under way, so that none holds requests', async () => {
-    const open = await startApi({ outbound: { allowPrivate: true } });
+    const open = await startApi();
     const receiver = await startReceiver();
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => {

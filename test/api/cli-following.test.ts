@@ -1,28 +1,25 @@
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { openAnApproval } from '../support/approvals.ts';
-import { type RunOptions, runCommand } from '../support/command.ts';
-import { type Link, linkTo } from '../support/link.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { type Link, linkTo } from '../support/peers/link.ts';
+import { expectRefused, type RunOptions, runCommand } from '../support/programs/command.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { openAnApproval } from '../support/service/approvals.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 /** Commands that follow what happens: `attestations tail`, `approvals watch`. */
-let api: Api;
+const api = useApi(startOwnApi);
 let link: Link;
 let env: Readonly<Record<string, string>>;
 let key: string;
 
 beforeAll(async () => {
-  api = await startApi();
   await api.app.listen({ host: '127.0.0.1', port: 0 });
   link = await linkTo((api.app.server.address() as AddressInfo).port);
   ({ key } = await api.createAccount());
   env = { AGENT_TRUST_URL: link.origin, AGENT_TRUST_API_KEY: key };
 });
-afterAll(async () => {
-  await link?.close();
-  await api?.close();
-});
+afterAll(() => link?.close());
 
 /** A command that runs until it is stopped. */
 function follow(line: string, options: Partial<RunOptions> = {}) {
@@ -109,7 +106,7 @@ it('ends at a refusal that waiting does not mend', async () => {
   const reader = await api.createKey({ name: 'reader', scopes: ['gates:read'] }, key);
   for (const line of ['attestations tail', 'approvals watch']) {
     const ran = await follow(line, { env: { ...env, AGENT_TRUST_API_KEY: reader.key } }).ran;
-    expect(ran).toMatchObject({ code: 1, stderr: expect.stringMatching(/^insufficient_scope/) });
+    expectRefused(ran, /^insufficient_scope/, 1);
   }
 });
 
@@ -127,11 +124,21 @@ it('shows approvals as they come, each once', async () => {
 
 it('asks about each at a terminal, and does what is said', async () => {
   const approvals = [];
-  for (let n = 0; n < 4; n++) approvals.push(await openAnApproval(api, { key }));
-  const watch = follow('approvals watch', {
-    typed: ['a known supplier', 'what?', 'd', 's', 'q'],
-  });
+  const gate = await api.createGate({ name: 'The shop' }, key);
+  const lines = [{ label: 'Supplier', value: 'Nord\u202ewind' }];
+  const display = { title: 'Order 20 chairs', lines, url: 'https://shop.example/orders/7' };
+  approvals.push(await openAnApproval(api, { key, gateId: gate.gate_id, display }));
+  for (let n = 0; n < 3; n++) approvals.push(await openAnApproval(api, { key }));
+  const watch = follow('approvals watch', { typed: ['a known supplier', 'what?', 'd', 's', 'q'] });
   expect((await watch.ran).code).toBe(0);
+  const [first = ''] = watch.text().split('[a]pprove');
+  for (const what of [
+    `Gate: The shop (${gate.gate_id})`,
+    'Order 20 chairs',
+    '| Supplier: Nord\\u202ewind',
+    '| https://shop.',
+  ])
+    expect(first).toContain(what);
   const states = [];
   for (const { approvalId } of approvals) {
     const { body } = await api.call({ url: `/v1/approvals/${approvalId}`, key });

@@ -1,32 +1,26 @@
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dayMs } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { type RunOptions, runCommand } from '../support/command.ts';
-import { askingRules } from '../support/standing-approvals.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { expectRefused, type RunOptions, runCommand, sure } from '../support/programs/command.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { askingRules } from '../support/service/standing-approvals.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 /** The commands of administrators against a control plane on a socket: what they call, print and refuse. */
-let api: Api;
+const api = useApi(startOwnApi);
 let url: string;
-let folder: ReturnType<typeof temporaryFolder>;
+const folder = temporaryFolder();
 let env: Readonly<Record<string, string>>;
 let key: string;
 
 beforeAll(async () => {
-  api = await startApi();
-  await api.app.listen({ host: '127.0.0.1', port: 0 });
-  url = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
-  folder = temporaryFolder();
+  url = await api.app.listen({ host: '127.0.0.1', port: 0 });
   ({ key } = await api.createAccount());
   env = { AGENT_TRUST_URL: url, AGENT_TRUST_API_KEY: key };
 });
-afterAll(async () => {
-  await api?.close();
-  folder?.remove();
-});
+afterAll(() => folder.remove());
 
 const run = (line: string, options: Partial<RunOptions> = {}) =>
   runCommand(line.split(' '), { env, ...options });
@@ -123,14 +117,8 @@ describe('resources', () => {
     expect(patched.constraints).toEqual({});
     await json(`gates publish ${id} --file -`, { stdin: 'permissions: [{ key: "orders:create" }]' });
     expect((await json(`gates catalog ${id}`))[0]).toMatchObject({ version: 1 });
-    expect(await run(`gates delete ${id}`)).toMatchObject({
-      code: 2,
-      stderr: expect.stringMatching(/--yes/),
-    });
-    expect(await run(`gates delete ${id}`, { typed: ['n'] })).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/Nothing was changed/),
-    });
+    expectRefused(await run(`gates delete ${id}`), /--yes/);
+    expectRefused(await run(`gates delete ${id}`, { typed: ['n'] }), /Nothing was changed/, 1);
     expect(await json(`gates delete ${id} --yes`)).toMatchObject([{ deleted: true }]);
     const gone = await run(`gates get ${id}`);
     expect(gone.code).toBe(1);
@@ -155,15 +143,14 @@ describe('resources', () => {
   it('issues, suspends and revokes a passport; its token goes into a file for its owner alone', async () => {
     const file = join(folder.path, 'buyer.jwt');
     const issue = `passports issue --agent buyer --permission orders:create orders:read --token-file ${file}`;
-    const ran = await run(issue);
-    expect(ran.code, ran.stderr).toBe(0);
+    const ran = sure(await run(issue));
     const token = readFileSync(file, 'utf8').trim();
     expect(token).toMatch(/^eyJ/);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(ran.stdout).not.toContain(token);
     const [, id] = /^passport_id: (\S+)$/m.exec(ran.stdout) ?? [];
     // A second one would lose the first.
-    expect(await run(issue)).toMatchObject({ code: 2, stderr: expect.stringMatching(/exists/) });
+    expectRefused(await run(issue), /exists/);
     expect(await json(`passports suspend ${id}`)).toMatchObject([{ status: 'suspended' }]);
     expect(await json(`passports verify ${id}`)).toMatchObject([{ valid: false, reason: 'suspended' }]);
     expect(await json(`passports reactivate ${id}`)).toMatchObject([{ status: 'active' }]);
@@ -234,10 +221,7 @@ describe('resources', () => {
 
   it('says where a service is not reached, or is another', async () => {
     const away = { env: { ...env, AGENT_TRUST_URL: 'http://127.0.0.1:1' } };
-    expect(await run('gates list', away)).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/cannot be reached/),
-    });
+    expectRefused(await run('gates list', away), /cannot be reached/, 1);
     expect(await run('gates list', { env: { ...env, AGENT_TRUST_URL: 'ftp://x' } })).toMatchObject({
       code: 2,
     });
@@ -250,13 +234,9 @@ describe('login', () => {
 
   it('stores a service with its key, for its owner alone, and shows the key no more', async () => {
     const own = home('one');
-    const ran = await run(`login --url ${url} --json`, { ...own, stdin: `${key}\n` });
-    expect(ran.code, ran.stderr).toBe(0);
+    const ran = sure(await run(`login --url ${url} --json`, { ...own, stdin: `${key}\n` }));
     expect(JSON.parse(ran.stdout)).toMatchObject({
-      profile: 'default',
-      url,
-      mode: 'live',
-      scopes: ['admin:*'],
+      ...{ profile: 'default', url, mode: 'live', scopes: ['admin:*'] },
     });
     expect(statSync(config('one')).mode & 0o777).toBe(0o600);
     expect(statSync(join(folder.path, 'one', 'agent-trust')).mode & 0o777).toBe(0o700);
@@ -283,10 +263,7 @@ describe('login', () => {
     expect((await run('issuers list', named)).code).toBe(1);
     // The environment is closer than the profile in use; its address brings no key of a profile with it.
     const elsewhere = { env: { ...own.env, AGENT_TRUST_URL: 'http://127.0.0.1:1', DATA_DIR: folder.path } };
-    expect(await run('issuers list', elsewhere)).toMatchObject({
-      code: 2,
-      stderr: expect.stringMatching(/no API key/),
-    });
+    expectRefused(await run('issuers list', elsewhere), /no API key/);
     expect((await run('logout prod', own)).code).toBe(0);
     expect(await run('issuers list --profile prod', own)).toMatchObject({ code: 2 });
     expect(readFileSync(config('two'), 'utf8')).not.toContain(key);
@@ -296,10 +273,7 @@ describe('login', () => {
     const own = home('three');
     const { key: deleted, keyId } = await api.createKey({ name: 'x', scopes: ['gates:read'] }, key);
     await json(`keys delete ${keyId} --yes`);
-    expect(await run(`login --url ${url}`, { ...own, stdin: deleted })).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/does not know this key/),
-    });
+    expectRefused(await run(`login --url ${url}`, { ...own, stdin: deleted }), /does not know this key/, 1);
     expect((await run(`login --url ${url}`, { ...own, stdin: 'nonsense' })).code).toBe(2);
     expect((await run(`login --url ${url} --profile ../x`, { ...own, stdin: key })).code).toBe(2);
     expect(() => statSync(config('three'))).toThrow();
@@ -316,7 +290,7 @@ describe('login', () => {
     chmodSync(place, folderMode);
     chmodSync(join(place, 'config.json'), fileMode);
     const ran = await run('gates list', own);
-    expect(ran).toMatchObject({ code: 2, stderr: expect.stringMatching(/open to other users .* chmod/) });
+    expectRefused(ran, /open to other users .* chmod/);
     expect((await run(`login --url ${url}`, { ...own, stdin: key })).code).toBe(2);
   });
 });

@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { packageVersion } from '../../shared/runtime/package-version.ts';
-import { type Api, documentOf, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type GoodCalls, goodCalls } from '../support/good-calls.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { startTestProvider } from '../support/peers/test-provider.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { type GoodCalls, goodCalls } from '../support/service/good-calls.ts';
+import { useApi, useStarted } from '../support/service/use-api.ts';
 
 /** Of every operation of the published document. */
 const documentIds = (): readonly string[] => {
@@ -15,23 +14,13 @@ const documentIds = (): readonly string[] => {
   );
 };
 
-let api: Api;
-let testSidecar: TestSidecar;
 let calls: GoodCalls;
-let provider: TestProvider;
 /** Passkeys and logins with a provider need a name for the service. */
 const origin = 'http://localhost:8080';
-beforeAll(async () => {
-  provider = await startTestProvider({ origin });
-  api = await startApi({ origin, provider: provider.settings });
+const provider = useStarted(() => startTestProvider({ origin }));
+const api = useApi(() => startOwnApi({ origin, provider: provider.settings }));
+beforeAll(() => {
   calls = goodCalls(api);
-  testSidecar = await startTestSidecar({ api });
-});
-afterAll(async () => {
-  await testSidecar.close();
-  testSidecar.removeFolder();
-  await api.close();
-  await provider.close();
 });
 
 describe('a query parameter that an operation does not know', () => {
@@ -92,10 +81,7 @@ describe('lists in their given order', () => {
     const key = await api.call({ url: '/v1/api-keys', body: { name: 'ordered', scopes } });
     expect(key.body.scopes).toEqual(scopes);
     const events = ['passport.revoked', 'gate.created', 'approval.requested'];
-    const hook = await api.call({
-      url: '/v1/webhooks',
-      body: { url: 'https://hooks.example.com/', events },
-    });
+    const hook = await api.call({ url: '/v1/webhooks', body: { url: 'https://hooks.example.com/', events } });
     expect(hook.body.events).toEqual(events);
     const read = await api.call({ url: `/v1/webhooks/${hook.body.webhook_id}` });
     expect(read.body.events).toEqual(events);
@@ -106,25 +92,4 @@ describe('lists in their given order', () => {
     const gate = await api.createGate({ routes });
     expect(gate.routes).toEqual(routes);
   });
-});
-
-it('a gate test that suspends is attested, and the record can be read', async () => {
-  const gate = await api.createGate({ constraints: { approvals: { above_usd: 1 } } });
-  const passport = await api.issuePassport({ permissions: ['orders:create'] });
-  const { body } = await api.call({
-    url: `/v1/gates/${gate.gate_id}/test`,
-    body: { passport_token: passport.jwt, requested_action: 'orders:create', context: { amount: 5 } },
-  });
-  expect(body).toMatchObject({ decision: 'suspend', attestation_id: expect.stringMatching(/^att_/) });
-  const record = await api.call({ url: `/v1/attestations/${body.attestation_id}` });
-  expect(record.body).toMatchObject({ decision: 'SUSPEND', test: true, gate_id: gate.gate_id });
-});
-
-it('both documents name the version of the API, and that of the program', async () => {
-  const own = documentOf(api.app) as unknown as { info: object };
-  const answer = await fetch(`${testSidecar.origin}/openapi.json`);
-  const sidecars = (await answer.json()) as { info: object; paths: object };
-  for (const { info } of [own, sidecars])
-    expect(info).toMatchObject({ version: '1.0', 'x-service-version': packageVersion });
-  expect(Object.keys(sidecars.paths)).toContain('/{id}');
 });

@@ -1,36 +1,37 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { convictCommand, verifyReceiptCommand } from '../../control-plane/cli/convict.ts';
+import { convictCommand, verifyReceiptCommand } from '../../cli/verify/convict.ts';
 import { ReceiptAgainstExport } from '../../shared/attestation/receipt-against-export.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
-import type { ReceiptStatement } from '../../shared/wire/decision-receipt.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { testReceipt } from '../support/receipts.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import type { ReceiptStatement } from '../../shared/wire/evidence/decision-receipt.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { exportText } from '../support/service/exports.ts';
+import { testReceipt } from '../support/service/receipts.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 const request = { permission_key: 'orders:create' };
 
+function expectSaid(ran: { readonly code: number; readonly said: string }, code: number, said: string): void {
+  expect(ran).toMatchObject({ code, said: expect.stringContaining(said) });
+}
+
 describe('agent-trust evidence', () => {
   const folder = temporaryFolder();
-  let api: Api;
+  const api = useApi();
   let record: Readonly<Record<string, string | number | null>>;
   let gate: string;
   let passport: { jwt: string; passport_id: string };
   let jwks: string;
 
   beforeAll(async () => {
-    api = await startApi();
     gate = (await api.createGate()).gate_id;
     passport = await api.issuePassport();
     const ids = [await decide(), await decide()];
     record = (await api.call({ url: `/v1/attestations/${ids[0]}` })).body;
     jwks = written('jwks.json', (await api.call({ url: '/.well-known/jwks.json', key: null })).body);
   });
-  afterAll(async () => {
-    await api?.close();
-    folder.remove();
-  });
+  afterAll(() => folder.remove());
 
   async function decide(): Promise<string> {
     const body = { passport: passport.jwt, request };
@@ -42,14 +43,7 @@ describe('agent-trust evidence', () => {
     return path;
   }
   let exports = 0;
-  const exported = async (query = '') => {
-    const { payload } = await api.app.inject({
-      url: `/v1/attestations/export${query}`,
-      headers: { authorization: `Bearer ${api.adminKey}` },
-    });
-    return written(`export ${exports++}`, payload);
-  };
-  const iso = (atMs: number) => new Date(atMs).toISOString();
+  const exported = async (query = '') => written(`export ${exports++}`, await exportText(api, query));
 
   const receiptOf = (stated: Partial<ReceiptStatement> = {}) =>
     testReceipt(
@@ -61,12 +55,7 @@ describe('agent-trust evidence', () => {
       { atMs: Date.parse(String(record['timestamp'])) },
     );
 
-  async function run(
-    command: (sinks: {
-      output: { write(text: string): void };
-      errors: { write(text: string): void };
-    }) => Promise<number>,
-  ) {
+  async function run(command: (sinks: Parameters<typeof convictCommand>[1]) => Promise<number>) {
     const said: string[] = [];
     const sink = { write: (text: string) => void said.push(text) };
     return { code: await command({ output: sink, errors: sink }), said: said.join('') };
@@ -77,9 +66,7 @@ describe('agent-trust evidence', () => {
   it.each(['', '?format=json'])('holds a receipt against an export%s', async (query) => {
     const file = await exported(query);
     const never = 'att_01m7w73bk9f1gv8q5vw2f2k1qm';
-    expect(await convict(receiptOf(), file)).toMatchObject({
-      ...{ code: 0, said: expect.stringContaining('OK: the export has it, as record 1 of chain pass_') },
-    });
+    expectSaid(await convict(receiptOf(), file), 0, 'OK: the export has it, as record 1 of chain pass_');
     // In an answer, as it came.
     expect((await convict({ decision: 'PERMIT', receipt: receiptOf() }, file)).code).toBe(0);
     const cases: readonly (readonly [Partial<ReceiptStatement>, number, string])[] = [
@@ -91,28 +78,24 @@ describe('agent-trust evidence', () => {
       [{ attestation_id: never, log_by: '2099-01-01T00:00:00.000Z' }, 6, 'made later than a minute after'],
     ];
     for (const [changed, code, said] of cases)
-      expect(await convict(receiptOf(changed), file)).toMatchObject({
-        ...{ code, said: expect.stringContaining(said) },
-      });
+      expectSaid(await convict(receiptOf(changed), file), code, said);
   });
 
   it('does not convict by an export that begins later, that does not verify, or by another key', async () => {
     const never = { attestation_id: 'att_01m7w73bk9f1gv8q5vw2f2k1qm' };
     const since = (await api.call({ url: `/v1/attestations/${await decide()}` })).body.timestamp;
     const later = await exported(`?since=${encodeURIComponent(since)}`);
-    expect(await convict(receiptOf(never), later)).toMatchObject({
-      ...{ code: 6, said: expect.stringContaining('does not begin with its first record') },
-    });
+    expectSaid(await convict(receiptOf(never), later), 6, 'does not begin with its first record');
     const file = await exported();
     const changed = readFileSync(file, 'utf8').replace('"PERMIT"', '"BLOCK"');
-    expect(await convict(receiptOf(never), written('changed', changed))).toMatchObject({
-      ...{ code: 2, said: expect.stringContaining('does not verify, so it is held against nothing') },
-    });
+    expectSaid(
+      await convict(receiptOf(never), written('changed', changed)),
+      2,
+      'does not verify, so it is held against nothing',
+    );
     const { certificate, ...rest } = receiptOf(never);
     const other = { ...certificate, account_id: 'acct_of_another' };
-    expect(await convict({ ...rest, certificate: other }, file)).toMatchObject({
-      ...{ code: 5, said: expect.stringContaining('NOT OK: ') },
-    });
+    expectSaid(await convict({ ...rest, certificate: other }, file), 5, 'NOT OK: ');
     expect((await convict('{', file)).code).toBe(2);
     expect((await convict(receiptOf(), join(folder.path, 'absent'))).code).toBe(2);
   });
@@ -124,31 +107,27 @@ describe('agent-trust evidence', () => {
     const later = await exported(`?since=${encodeURIComponent(since)}`);
     expect((await convict(receiptOf(), later)).code).toBe(6);
     expect((await convict(receiptOf(), earlier, later)).code).toBe(0);
-    expect(await convict(receiptOf(never), earlier, later)).toMatchObject({
-      ...{ code: 5, said: expect.stringContaining('CONVICTED: the record was promised by') },
-    });
+    expectSaid(await convict(receiptOf(never), earlier, later), 5, 'CONVICTED: the record was promised by');
     for (const wrong of [
       [later, earlier],
       [earlier, earlier],
     ])
-      expect(await convict(receiptOf(never), ...wrong)).toMatchObject({
-        ...{ code: 2, said: expect.stringContaining('does not verify, so it is held against nothing') },
-      });
+      expectSaid(
+        await convict(receiptOf(never), ...wrong),
+        2,
+        'does not verify, so it is held against nothing',
+      );
   });
 
   it('verifies a receipt, of a request, and not of a revoked key', async () => {
     const receipt = written('one', receiptOf());
     const verify = (more: object) => run((sinks) => verifyReceiptCommand({ receipt, jwks, ...more }, sinks));
-    expect(await verify({})).toMatchObject({ code: 0, said: expect.stringContaining('has signed PERMIT') });
+    expectSaid(await verify({}), 0, 'has signed PERMIT');
     expect((await verify({ request: written('request', { ...request, approval_id: 'a' }) })).code).toBe(0);
-    expect(await verify({ request: written('request', { amount: 1 }) })).toMatchObject({
-      ...{ code: 5, said: expect.stringContaining('of another request') },
-    });
+    expectSaid(await verify({ request: written('request', { amount: 1 }) }), 5, 'of another request');
     const { kid } = receiptOf().certificate;
-    const list = written('revoked', { revoked: [{ kid, revoked_at: iso(0) }] });
-    expect(await verify({ revoked: list })).toMatchObject({
-      ...{ code: 5, said: expect.stringContaining('was revoked') },
-    });
+    const list = written('revoked', { revoked: [{ kid, revoked_at: new Date(0).toISOString() }] });
+    expectSaid(await verify({ revoked: list }), 5, 'was revoked');
     expect((await verify({ revoked: written('revoked', {}) })).code).toBe(2);
   });
 

@@ -1,35 +1,38 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { unuseApprovals, writeWithdrawn } from '../../control-plane/approvals/approval-store.ts';
 import type { Transaction } from '../../control-plane/base/database.ts';
 import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { openAnApproval } from '../support/approvals.ts';
-import { append, exportText, linesOf, newRecord, operatorOf, verifyText } from '../support/exports.ts';
-import { newSettlement } from '../support/new-settlement.ts';
-import { waitingForLocks } from '../support/postgres.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { newSettlement } from '../support/data/new-settlement.ts';
+import { waitingForLocks } from '../support/database/postgres.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { openAnApproval } from '../support/service/approvals.ts';
+import {
+  addGateRows,
+  append,
+  exportText,
+  linesOf,
+  newRecord,
+  ownerOf,
+  verifyText,
+} from '../support/service/exports.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 /** A database that sorts text as a language does, because the machine that made it has that language. */
-let api: Api;
-beforeAll(async () => {
-  api = await startApi({ isDanish: true });
-});
-afterAll(() => api.close());
+const api = useApi(() => startOwnApi({ isDanish: true }));
 
 it('exports chains in the order of the bytes of their ids, over several pages of chains', async () => {
-  const { sql } = api.deps;
-  const owner = await operatorOf(api);
+  const owner = await ownerOf(api);
   const letters = [...'abcdefghjkmnpqrstvwxyz'];
   const gateIds = letters.flatMap((one) => letters.map((other) => `gate_${(one + other).padStart(26, '0')}`));
-  await sql`INSERT INTO gates (gate_id, account_id, mode, name, trust_level, constraints, version, policy_version, created_at_ms, updated_at_ms)
-    SELECT gate_id, ${owner.accountId}, 'live', 'Test', 'L1', '{}', 1, 1, 0, 0 FROM unnest(${gateIds}::text[]) AS new (gate_id)`;
+  await addGateRows(api, owner, gateIds);
   await append(
     api,
     gateIds.map((gateId) => newRecord(api, { passport: null, gateId, gateOwner: owner })),
   );
-  const [byLanguage] = await sql<
+  const [byLanguage] = await api.deps.sql<
     { gate_id: string }[]
   >`SELECT gate_id FROM gates ORDER BY gate_id DESC LIMIT 1`;
   expect(byLanguage?.gate_id, 'the database does not sort by bytes').toBe(gateIds[0]);

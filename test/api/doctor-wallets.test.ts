@@ -1,21 +1,18 @@
-import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
+import { checkWallets } from '../../cli/doctor/doctor-wallets.ts';
 import { AgentTrust } from '../../clients/node/src/agent-trust.ts';
-import { checkWallets } from '../../control-plane/cli/doctor-wallets.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { makeWallet, putWallet, setFrozen } from '../support/wallets.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { useApi } from '../support/service/use-api.ts';
+import { makeWallet, putWallet, setFrozen } from '../support/service/wallets.ts';
 
 /** What `agent-trust doctor` says of wallets. */
-let api: Api;
+const api = useApi(startOwnApi);
 let url: string;
 beforeAll(async () => {
-  api = await startApi();
   goToNoon(api);
-  await api.app.listen({ host: '127.0.0.1', port: 0 });
-  url = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
+  url = await api.app.listen({ host: '127.0.0.1', port: 0 });
 });
-afterAll(() => api?.close());
 
 async function look(apiKey: string) {
   const client = new AgentTrust({ url, apiKey, retriesMax: 0 });

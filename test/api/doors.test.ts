@@ -1,48 +1,47 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
-import { runs } from '../support/runs.ts';
-import { adapters } from '../support/server-under-test.ts';
-import { startTestEmbedded, startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { StreamClient } from '../support/stream-client.ts';
-import { startTools, type Tools } from '../support/tools.ts';
+import { secondMs } from '../../shared/model/time.ts';
+import { runs } from '../support/base/runs.ts';
+import { federationOf, issuerName, newAudience, signedByOthers } from '../support/cases/others.ts';
+import { adapters } from '../support/peers/server-under-test.ts';
+import { StreamClient } from '../support/peers/stream-client.ts';
+import { startTools } from '../support/service/tools.ts';
+import { useSidecar, useStarted } from '../support/service/use-api.ts';
 
 /** What a door makes of a request: a decision, or the code of an error and the place that it names. */
 type Outcome = string;
 
-/** Asks about a request, which is given as text: what is wrong with it is wrong in its text alone. */
-type Door = (request: string) => Promise<Outcome>;
+/** Who asks: a token, and whom it names. */
+interface Bearer {
+  readonly token: string;
+  readonly agentId: string;
+}
 
-let tools: Tools;
+/** Asks about a request, which is given as text: what is wrong with it is wrong in its text alone. */
+type Door = (request: string, bearer: Bearer) => Promise<Outcome>;
+
+const tools = useStarted(startTools);
+const sidecars = adapters.map((adapter) => useSidecar(() => ({ api: tools.api, adapter })));
 let gateId: string;
-let jwt: string;
-let agentId: string;
+let own: Bearer;
 let mcpToken: string;
-let embedded: Awaited<ReturnType<typeof startTestEmbedded>>;
-const sidecars: TestSidecar[] = [];
 const streams: StreamClient[] = [];
 const doors = new Map<string, Door>();
 
 beforeAll(async () => {
-  tools = await startTools();
   const { api } = tools;
-  for (const adapter of adapters) sidecars.push(await startTestSidecar({ api, adapter }));
-  embedded = await startTestEmbedded({ api });
   gateId = (await api.createGate()).gate_id;
-  ({ jwt, agent_id: agentId } = await api.issuePassport());
+  const passport = await api.issuePassport();
+  own = { token: passport.jwt, agentId: passport.agent_id };
   const key = await api.createKey({ scopes: ['gates:read', 'enforcement:check'] });
   mcpToken = await tools.accessTokenOf(key, 'gates:read');
-  for (const sidecar of [...sidecars, embedded]) await sidecar.caughtUp();
+  for (const sidecar of sidecars) await sidecar.caughtUp();
   for (const { origin } of sidecars) streams.push(await StreamClient.open(origin, api.adminKey));
   openDoors();
 });
 afterAll(async () => {
   for (const stream of streams) await stream.leave();
-  for (const sidecar of [embedded, ...sidecars]) {
-    await sidecar?.close();
-    sidecar?.removeFolder();
-  }
-  await tools?.close();
 });
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of every door.
@@ -52,18 +51,21 @@ function outcomeOf(answer: Answer): Outcome {
   const error = answer.error ?? answer.context?.error;
   if (error !== undefined) return `${error.code} at ${error.param?.replace(/^context\b/, 'request')}`;
   const decision = answer.context?.decision ?? answer.decision;
-  return decision === 'allow' ? 'PERMIT' : decision;
+  if (decision === 'allow' || decision === 'PERMIT') return 'PERMIT';
+  return `BLOCK ${answer.context?.reason ?? answer.reason}`;
 }
 
 function openDoors(): void {
   const { api } = tools;
-  const check = (request: string) => `{"passport":"${jwt}","request":${request}}`;
+  type Write = (request: string, bearer: Bearer) => string;
+  const check: Write = (request, { token }) => `{"passport":${JSON.stringify(token)},"request":${request}}`;
   // Known tokens in a usual layout are read on a way of their own.
-  const reversed = (request: string) => `{ "request": ${request}, "passport": "${jwt}" }`;
-  const batch = (request: string) => `{"checks":[${check('{}')},${check(request)}]}`;
+  const reversed: Write = (request, { token }) =>
+    `{ "request": ${request}, "passport": ${JSON.stringify(token)} }`;
+  const batch: Write = (request, bearer) => `{"checks":[${check('{}', own)},${check(request, bearer)}]}`;
   /** Over the bound from which each check of a batch is measured. */
-  const largeBatch = (request: string) =>
-    `{"checks":[${check(`{"note":"${'x'.repeat(limits.bodyBytesMax - 5_000)}"}`)},${check(request)}]}`;
+  const long = `{"note":"${'x'.repeat(limits.bodyBytesMax - 5_000)}"}`;
+  const largeBatch: Write = (request, bearer) => `{"checks":[${check(long, own)},${check(request, bearer)}]}`;
   const programs = [
     ['the control plane', (path: string, body: string) => api.call({ method: 'POST', url: path, body })],
     ...sidecars.map(
@@ -76,29 +78,28 @@ function openDoors(): void {
   ] as const;
   for (const [program, post] of programs) {
     const at = `/v1/gates/${gateId}/check`;
-    const single = (path: string, write: (request: string) => string) => async (request: string) =>
-      outcomeOf((await post(path, write(request))).body);
-    const second = (write: (request: string) => string) => async (request: string) =>
-      outcomeOf((await post(`${at}/batch`, write(request))).body.results[1]);
+    const single =
+      (path: string, write: Write): Door =>
+      async (...asked) =>
+        outcomeOf((await post(path, write(...asked))).body);
+    const second =
+      (write: Write): Door =>
+      async (...asked) =>
+        outcomeOf((await post(`${at}/batch`, write(...asked))).body.results[1]);
     doors.set(`check at ${program}`, single(at, check));
     doors.set(`check in another layout at ${program}`, single(at, reversed));
     doors.set(`enforce at ${program}`, single('/v1/enforce', check));
     doors.set(`a batch at ${program}`, second(batch));
     doors.set(`a large batch at ${program}`, second(largeBatch));
   }
-  doors.set('a gate test', async (request) =>
-    outcomeOf(
-      (
-        await api.call({
-          method: 'POST',
-          url: `/v1/gates/${gateId}/test`,
-          body: `{"passport_token":"${jwt}","requested_action":"orders:create","context":${request}}`,
-        })
-      ).body,
-    ),
-  );
-  doors.set('test_gate at /mcp', async (request) => {
-    const args = `{"gate_id":"${gateId}","passport_token":"${jwt}","requested_action":"orders:create","context":${request}}`;
+  const asTest: Write = (request, { token }) =>
+    `"passport_token":${JSON.stringify(token)},"requested_action":"orders:create","context":${request}`;
+  doors.set('a gate test', async (...asked) => {
+    const url = `/v1/gates/${gateId}/test`;
+    return outcomeOf((await api.call({ method: 'POST', url, body: `{${asTest(...asked)}}` })).body);
+  });
+  doors.set('test_gate at /mcp', async (...asked) => {
+    const args = `{"gate_id":"${gateId}",${asTest(...asked)}}`;
     const answer: Answer = await (
       await tools.post(
         mcpToken,
@@ -110,33 +111,32 @@ function openDoors(): void {
   });
   sidecars.forEach((sidecar, place) => {
     const name = adapters[place]?.name;
-    const evaluation = (request: string) =>
-      `{"subject":{"type":"agent","id":"${agentId}","properties":{"passport":"${jwt}"}},` +
+    const evaluation: Write = (request, { token, agentId }) =>
+      `{"subject":{"type":"agent","id":${JSON.stringify(agentId)},"properties":{"passport":${JSON.stringify(token)}}},` +
       `"action":{"name":"orders:create"},"resource":{"type":"gate","id":"${gateId}"},"context":${request}}`;
     const post = (path: string, body: string) => sidecar.call({ method: 'POST', path, body });
-    doors.set(`an evaluation on ${name}`, async (request) =>
-      outcomeOf((await post('/access/v1/evaluation', evaluation(request))).body),
+    doors.set(`an evaluation on ${name}`, async (...asked) =>
+      outcomeOf((await post('/access/v1/evaluation', evaluation(...asked))).body),
     );
-    doors.set(`evaluations on ${name}`, async (request) => {
-      const body = `{"evaluations":[${evaluation('{}')},${evaluation(request)}]}`;
+    doors.set(`evaluations on ${name}`, async (...asked) => {
+      const body = `{"evaluations":[${evaluation('{}', own)},${evaluation(...asked)}]}`;
       return outcomeOf((await post('/access/v1/evaluations', body)).body.evaluations[1]);
     });
     let frames = 0;
-    doors.set(`a stream on ${name}`, async (request) => {
+    doors.set(`a stream on ${name}`, async (...asked) => {
       const stream = streams[place] as StreamClient;
       const id = `f${++frames}`;
-      stream.send(`{"id":"${id}","gate_id":"${gateId}","passport":"${jwt}","request":${request}}`);
-      await stream.has(() => stream.answer(id) !== undefined, `an answer to ${request}`);
+      stream.send(`{"id":"${id}","gate_id":"${gateId}",${check(...asked).slice(1)}`);
+      await stream.has(() => stream.answer(id) !== undefined, `an answer to ${asked[0]}`);
       return outcomeOf(stream.answer(id));
     });
   });
 }
 
 /** Each way in, and what came of the request there; where a door does not say what is wrong, `refused`. */
-async function throughAll(request: string): Promise<ReadonlyMap<string, Outcome>> {
-  const outcomes = new Map<string, Outcome>();
-  for (const [name, door] of doors) outcomes.set(name, await door(request));
-  return outcomes;
+async function throughAll(request: string, bearer = own): Promise<ReadonlyMap<string, Outcome>> {
+  const asked = [...doors].map(async ([name, door]) => [name, await door(request, bearer)] as const);
+  return new Map(await Promise.all(asked));
 }
 
 const permission = '"permission_key":"orders:create"';
@@ -152,10 +152,8 @@ const refused: readonly (readonly [text: string, param: string])[] = [
   // As long as its canonical form.
   ['"a":1,"a":1e8', 'request.a'],
   ['"size":1e400', 'request.size'],
-  ['"size":-1e400', 'request.size'],
   ['"size":1e-400', 'request.size'],
   ['"__proto__":{"amount":1}', 'request'],
-  ['"order":{"__proto__":1}', 'request.order'],
   ['"name":"\\ud800"', 'request.name'],
   ['"\\udc00":1', 'request'],
   ['"url":"https://api.example.com\\\\@evil.test/"', 'request.url'],
@@ -163,8 +161,6 @@ const refused: readonly (readonly [text: string, param: string])[] = [
   ['"url":"https://user@api.example.com/"', 'request.url'],
   ['"url":"https://127.1/"', 'request.url'],
   ['"domain":"fa\\u00df.example"', 'request.domain'],
-  ['"domain":"\\u03b2\\u03cc\\u03bb\\u03bf\\u03c2.example"', 'request.domain'],
-  ['"domain":"\\u0646\\u200c\\u0646.example"', 'request.domain'],
   ['"domain":"0177.0.0.1"', 'request.domain'],
 ];
 
@@ -228,18 +224,78 @@ it('all doors make the same of a request', async () => {
       expect([...kinds], JSON.stringify([...outcomes], null, 1)).toHaveLength(1);
       seen[kinds.has('PERMIT') ? 'permitted' : 'refused']++;
     }),
-    { numRuns: runs({ short: 40, long: 2_000 }) },
+    { numRuns: runs({ short: 20, long: 2_000 }) },
   );
   expect(Math.min(seen.permitted, seen.refused)).toBeGreaterThan(2);
 });
 
-it('a program in the same process has no such text: its numbers are doubles, and its names are one each', async () => {
-  // biome-ignore lint/correctness/noPrecisionLoss: it is the loss that is shown.
-  const request = { permission_key: 'orders:create', account_id: 1312345678901234561 };
-  expect((await embedded.check(gateId, jwt, request)).body.decision).toBe('PERMIT');
-  expect((await embedded.check(gateId, jwt, { ...request, account_id: 1312345678901234561n })).status).toBe(
-    400,
+it('all doors make the same of a token of another issuer, which is what trying it says', async () => {
+  const { api } = tools;
+  const audience = newAudience();
+  const claims = { agent_id: '/agent', permissions: '/roles', trust_tier: '/tier', owner: '/team/name' };
+  const terms = { permissions: ['orders:create'], trust_tier: 'L2', constraints: {} } as const;
+  const federation = { ...federationOf(terms, audience), claims, subjects: ['a*', 'spiffe://x/agents/*'] };
+  const { issuer_id: issuerId } = await api.createIssuer({ name: 'Others', federation });
+  for (const sidecar of sidecars) await sidecar.caughtUp();
+  const nowS = Math.floor(api.deps.clock.now() / secondMs);
+  /** Mostly as it is to be. */
+  const mostly = <Value>(good: Value, ...odd: readonly unknown[]) =>
+    fc.oneof(
+      { weight: 12, arbitrary: fc.constant<unknown>(good) },
+      { weight: 1, arbitrary: fc.constantFrom(...odd) },
+    );
+  const names = ['a'.repeat(255), 'spiffe://x/agents/shop', 'auth0|x'];
+  const badNames = [
+    '',
+    'a\n',
+    'a'.repeat(256),
+    'spiffe://x/agents/../a',
+    'spiffe://x/agents//a',
+    7,
+    null,
+    ['a'],
+  ];
+  const good = { iss: issuerName, aud: audience, agent: 'agent', exp: nowS + 600, iat: nowS - 5 };
+  const payloads = fc.record({
+    iss: mostly(issuerName, 'https://else.example', [issuerName], undefined),
+    aud: mostly(audience, [audience, 'x'], [[audience]], 'x', null, undefined),
+    agent: mostly('agent', ...names, ...badNames),
+    exp: mostly(nowS + 600, nowS + 600.5, nowS - 60, nowS + 90_000, `${nowS + 600}`, null, undefined),
+    iat: mostly(nowS - 5, nowS - 5.5, nowS + 600, nowS - 90_000, 'x', null, undefined),
+    nbf: mostly(undefined, nowS - 90, nowS + 600, '0', null),
+    tier: mostly('L1', 'L3', 'L4', 1, null, undefined),
+    team: mostly({ name: 'a' }, { name: 7 }, { name: '' }, 'a', {}, null, undefined),
+    roles: mostly(undefined, 'orders:read x', ['orders:read'], [7], 7, null),
+  });
+  const headers = fc.record({
+    kid: mostly('others', undefined, 'x', 7),
+    alg: mostly('EdDSA', 'Ed25519', 'none', 'ES256', 'HS256'),
+    typ: mostly('JWT', undefined, 'at+jwt', 'logout+jwt', 'passport+jwt', 'secevent+jwt', 7),
+    jku: mostly(undefined, 'https://x.example/keys'),
+  });
+  const ends = mostly('', '\n', 'A', '=', '.', 'x'.repeat(limits.tokenBytesMax));
+  const seen = new Set<string>();
+  await fc.assert(
+    fc.asyncProperty(payloads, headers, ends, async (payload, header, end) => {
+      const token = `${signedByOthers(payload, header)}${end}`;
+      const bearer = { token, agentId: String(payload.agent) };
+      const outcomes = await throughAll(`{${permission}}`, bearer);
+      const all = [...new Set(outcomes.values())];
+      expect(all, JSON.stringify([payload, header, ...outcomes], null, 1)).toHaveLength(1);
+      const url = `/v1/issuers/${issuerId}/try-token`;
+      const { reason } = (await api.call({ url, body: { token, gate_id: gateId } })).body;
+      expect(reason === null ? 'PERMIT' : `BLOCK ${reason}`, JSON.stringify([payload, header])).toBe(all[0]);
+      seen.add(all[0] ?? '');
+    }),
+    {
+      numRuns: runs({ short: 12, long: 2_000 }),
+      examples: [
+        [good, {}, ''],
+        [{ ...good, aud: null }, {}, '\n'],
+      ] as never,
+    },
   );
+  expect([...seen].toSorted()).toEqual(expect.arrayContaining(['BLOCK passport_malformed', 'PERMIT']));
 });
 
 describe('the body of any other operation', () => {
@@ -250,15 +306,7 @@ describe('the body of any other operation', () => {
   ] as const;
   const bodies = (text: string): readonly (readonly [path: string, body: string, at: string])[] => [
     ['/v1/issuers', `{"name":"Acme","metadata":${text}}`, 'metadata'],
-    ['/v1/gates', `{"name":"Shop","trust_level":"L1","metadata":${text}}`, 'metadata'],
-    ['/v1/passports', `{"agent_id":"agent-1","permissions":["a:b"],"metadata":${text}}`, 'metadata'],
-    [
-      `/v1/gates/${gateId}/catalog`,
-      `{"version":"1","entries":[{"key":"a:b","metadata":${text}}]}`,
-      'entries.0.metadata',
-    ],
     ['/api/passports', `{"agent_type":"x","metadata":${text}}`, 'metadata'],
-    ['/v1/webhooks', `{"url":"https://example.com/","events":[],"metadata":${text}}`, 'metadata'],
   ];
   it.each(lossy)('%s is refused, and keeps no idempotency key', async (text, param) => {
     const { api } = tools;

@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { appendRecords } from '../../control-plane/attestations/append-records.ts';
 import { attestationExporter } from '../../control-plane/attestations/export-attestations.ts';
-import { chainProver } from '../../control-plane/log/prove-head.ts';
+import { exportedLog } from '../../control-plane/log/compare-export.ts';
 import { recordProjections } from '../../control-plane/record-projections.ts';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { snapshotExporter } from '../../control-plane/storage/snapshot-export.ts';
@@ -14,11 +14,11 @@ import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { verifyExport } from '../support/independent-verifier.mjs';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { at, sampleId, sampleKey, sampleRecord } from '../support/sample-chains.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { verdictOf } from '../support/verify-export.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { verifyExport } from '../support/data/independent-verifier.mjs';
+import { at, sampleId, sampleKey, sampleRecord } from '../support/data/sample-chains.ts';
+import { verdictOf } from '../support/data/verify-export.ts';
+import { useDatabase } from '../support/database/use-database.ts';
 import { earlierExportLines, earlierJwks } from '../vectors/earlier-export.ts';
 
 const migrations = new URL('../../control-plane/storage/migrations/', import.meta.url);
@@ -34,12 +34,9 @@ const signingKeys = { current: () => ({ ...key, signAll }), all: () => [] } as u
   typeof appendRecords
 >[1]['signingKeys'];
 
-let database: TestDatabase;
-let folder: ReturnType<typeof temporaryFolder>;
-
+const database = useDatabase({ isEmpty: true });
+const folder = temporaryFolder();
 beforeAll(async () => {
-  database = await testDatabase({ isEmpty: true });
-  folder = temporaryFolder();
   const earlier = join(folder.path, 'migrations');
   mkdirSync(earlier);
   for (const name of readdirSync(migrations)) {
@@ -50,10 +47,7 @@ beforeAll(async () => {
   await fillAsBefore();
   await migrate(database.sql);
 });
-afterAll(async () => {
-  await database.drop();
-  folder.remove();
-});
+afterAll(() => folder.remove());
 
 /** What the earlier build left: its account, its key, and its chains. */
 async function fillAsBefore(): Promise<void> {
@@ -94,7 +88,7 @@ async function exported(): Promise<string> {
       { sql: database.sql, logger: silentLogger },
       { ...limits, atOnceMax: 1, perOwnerMax: 1 },
     ),
-    chainProver({ witnesses: null }),
+    exportedLog({ witnesses: null }),
   );
   return text(await exporter({ owner, format: 'jsonl', sinceMs: null, nowMs: at(60_000) }));
 }

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { canonicalizeEmails } from '../../control-plane/people/canonical-emails.ts';
-import { inviteFirstOwner } from '../../control-plane/people/invite-first-owner.ts';
-import { type Api, fromConsole, type LoggedIn, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { fromConsole, type LoggedIn, startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api?.close());
+const api = useApi(startOwnApi);
 
 const invite = (email: string, key = api.adminKey) =>
   api.call({ url: '/v1/users', key, body: { email, role: 'auditor' } });
@@ -16,44 +12,15 @@ const logIn = (email: string, { password }: Pick<LoggedIn, 'password'>) =>
   api.call({ url: '/v1/session', key: null, headers: fromConsole, body: { email, password } });
 
 /** Each is read as `kirk@example.com` by somebody, or by something. */
-const disguises = [
-  'kir\u212a@example.com',
-  '\uff4birk@example.com',
-  'kirk\u200b@example.com',
-  'k\u00adirk@example.com',
-  'kirk\ufe0f@example.com',
-  'kirk@exam\u200dple.com',
-  'kirk@\uff45xample.com',
-  'kirk@example\uff0ecom',
-];
+const disguises = ['kir\u212a@example.com', 'kirk\u200b@example.com', 'kirk@example\uff0ecom'];
 
-describe('an address in disguise', () => {
-  it('cannot log in, be invited or belong to a user', async () => {
-    const kirk = await api.createUser({ email: 'kirk@example.com' });
-    for (const email of disguises) {
-      expectError(await logIn(email, kirk), 'invalid_request', 'email');
-      expectError(await invite(email), 'invalid_request', 'email');
-    }
-    expect((await logIn('Kirk@Example.COM', kirk)).status).toBe(200);
-  });
-
-  it('is none of a first owner', async () => {
-    const fresh = await startApi();
-    try {
-      const token = new URL((await inviteFirstOwner(fresh.deps)) ?? '').hash.slice('#token='.length);
-      const accept = (email: string) =>
-        fresh.call({
-          url: '/v1/invitations/accept',
-          key: null,
-          headers: fromConsole,
-          body: { token, name: 'Ada', password: 'the very first password', email },
-        });
-      for (const email of disguises) expectError(await accept(email), 'invalid_request', 'email');
-      expect((await accept('kirk@example.com')).status).toBe(200);
-    } finally {
-      await fresh.close();
-    }
-  });
+it('an address in disguise cannot log in, be invited or belong to a user', async () => {
+  const kirk = await api.createUser({ email: 'kirk@example.com' });
+  for (const email of disguises) {
+    expectError(await logIn(email, kirk), 'invalid_request', 'email');
+    expectError(await invite(email), 'invalid_request', 'email');
+  }
+  expect((await logIn('Kirk@Example.COM', kirk)).status).toBe(200);
 });
 
 it('has one user for an international domain, however it is written', async () => {

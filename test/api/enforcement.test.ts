@@ -1,36 +1,22 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { openPassportToken, signPassportToken } from '../../shared/crypto/passport-token.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { makeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let accountId: string;
 beforeAll(async () => {
-  api = await startApi();
   accountId = (await api.call({ url: '/v1/accounts' })).body.items[0].account_id;
 });
-afterAll(() => api.close());
 
 const order = { permission_key: 'orders:create', amount: 12.5 };
 
-interface StoredRecord {
-  readonly chain_id: string;
-  readonly sequence: number;
-  readonly passport_id: string | null;
-  readonly gate_id: string | null;
-  readonly decision: string;
-  readonly reason: string | null;
-  readonly amount_micro_usd: number | null;
-  readonly constraints_evaluated: readonly string[];
-  readonly test: boolean;
-  readonly source: string;
-}
-
-async function storedRecord(attestationId: string): Promise<StoredRecord> {
-  const [row] = await api.deps.sql<StoredRecord[]>`
+async function storedRecord(attestationId: string): Promise<Reply['body']> {
+  const [row] = await api.deps.sql`
     SELECT chain_id, sequence, passport_id, gate_id, decision, reason, amount_micro_usd, constraints_evaluated, test, source
     FROM attestations WHERE attestation_id = ${attestationId}`;
   return must(row, 'the record is committed before the answer');
@@ -44,7 +30,7 @@ const useCountOf = async (passportId: string) =>
   (await api.call({ url: `/v1/passports/${passportId}` })).body.use_count;
 
 describe('POST /gates/:id/check', () => {
-  it.each(['application/x-www-form-urlencoded', 'text/plain', 'json', ';;', '', null])(
+  it.each(['application/x-www-form-urlencoded', ';;', null])(
     'reads its body as JSON when the Content-Type is %j, as the sidecar does',
     async (contentType) => {
       const gate = await api.createGate();
@@ -93,60 +79,17 @@ describe('POST /gates/:id/check', () => {
     });
   });
 
-  it('keeps no amount in another currency', async () => {
-    const gate = await api.createGate();
-    const { jwt } = await api.issuePassport();
-    const reply = await check(gate.gate_id, jwt, { ...order, currency: 'EUR' });
-    expect(reply.body.reason).toBe('currency_unsupported');
-    expect((await storedRecord(reply.body.attestation_id)).amount_micro_usd).toBeNull();
-  });
-
-  it('counts every decision at the gate, and PERMITs at the passport', async () => {
-    const gate = await api.createGate();
-    const passport = await api.issuePassport();
-    await check(gate.gate_id, passport.jwt);
-    await check(gate.gate_id, passport.jwt, { permission_key: 'orders:delete' });
-    await check(gate.gate_id, 'no passport');
-    expect(await statsOf(gate.gate_id)).toMatchObject({ total_requests: 3, permits: 1, blocks: 2 });
-    expect(await useCountOf(passport.passport_id)).toBe(1);
-  });
-
-  it('gives concurrent decisions about one passport a sequence without holes', async () => {
-    const gate = await api.createGate();
-    const { jwt } = await api.issuePassport();
-    const replies = await Promise.all(Array.from({ length: 12 }, () => check(gate.gate_id, jwt)));
-    const records = await Promise.all(replies.map(({ body }) => storedRecord(body.attestation_id)));
-    const sequences = records.map(({ sequence }) => sequence).sort((a, b) => a - b);
-    expect(sequences).toEqual(Array.from({ length: 12 }, (_, index) => index + 1));
-  });
-
-  it('blocks from the answer of the revocation on', async () => {
-    const gate = await api.createGate();
-    const passport = await api.issuePassport();
-    expect((await check(gate.gate_id, passport.jwt)).body.decision).toBe('PERMIT');
-    await api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
-    expect((await check(gate.gate_id, passport.jwt)).body.reason).toBe('passport_revoked');
-  });
-
-  it('permits again after a suspension was lifted', async () => {
-    const gate = await api.createGate();
-    const passport = await api.issuePassport();
-    await api.call({ url: `/v1/passports/${passport.passport_id}/suspend`, body: {} });
-    expect((await check(gate.gate_id, passport.jwt)).body.reason).toBe('passport_suspended');
-    await api.call({ url: `/v1/passports/${passport.passport_id}/reactivate`, body: {} });
-    expect((await check(gate.gate_id, passport.jwt)).body.decision).toBe('PERMIT');
-  });
-
-  it('decides by the current gate', async () => {
-    const gate = await api.createGate();
-    const { jwt } = await api.issuePassport();
-    const url = `/v1/gates/${gate.gate_id}`;
-    const changed = { constraints: { spend_limits: { per_transaction_usd: 10 } } };
-    expect((await api.call({ method: 'PUT', url, body: changed })).status).toBe(200);
-    expect((await check(gate.gate_id, jwt)).body).toMatchObject({
-      reason: 'spend_limit_exceeded',
-      limit: 10,
-    });
+  it('blocks from the answer of the suspension or revocation on, and permits again once the suspension is lifted', async () => {
+    const { gate_id: gateId } = await api.createGate();
+    const { jwt, passport_id: id } = await api.issuePassport();
+    for (const [change, reason] of [
+      ['suspend', 'passport_suspended'],
+      ['reactivate', null],
+      ['revoke', 'passport_revoked'],
+    ]) {
+      await api.call({ url: `/v1/passports/${id}/${change}`, body: {} });
+      expect((await check(gateId, jwt)).body.reason).toBe(reason);
+    }
   });
 
   it('does not answer a decision whose record cannot be stored', async () => {
@@ -199,7 +142,7 @@ describe('POST /enforce', () => {
   it('trusts only issuers of its caller, and only the caller may read the record named in the answer', async () => {
     const [stranger, bystander] = [await api.createAccount(), await api.createAccount()];
     const { jwt, passport_id } = await api.issuePassport({}, stranger.key);
-    const { body } = await api.call({ url: '/v1/enforce', body: { passport: jwt, request: {} } });
+    const { body } = await enforce(jwt, {});
     expect(body).toMatchObject({ decision: 'BLOCK', reason: 'issuer_untrusted' });
     const read = (key: string, id = body.attestation_id) => api.call({ url: `/v1/attestations/${id}`, key });
     expect((await read(api.adminKey)).body).toMatchObject({ id: body.attestation_id, passport_id });
@@ -208,18 +151,10 @@ describe('POST /enforce', () => {
     const testKey = (await api.createKey({ scopes: ['admin:*'], mode: 'test' })).key;
     expect((await read(testKey)).body.error.code).toBe('attestation_not_found');
     // The stranger's own decisions about the same passport stay the stranger's.
-    const own = await api.call({
-      url: '/v1/enforce',
-      key: stranger.key,
-      body: { passport: jwt, request: {} },
-    });
+    const own = await enforce(jwt, {}, stranger.key);
     expect(own.body.decision).toBe('PERMIT');
     expect((await read(api.adminKey, own.body.attestation_id)).body.error.code).toBe('attestation_not_found');
-    const mismatch = await api.call({
-      url: '/v1/enforce',
-      key: testKey,
-      body: { passport: jwt, request: {} },
-    });
+    const mismatch = await enforce(jwt, {}, testKey);
     expect(mismatch.body.reason).toBe('mode_mismatch');
     expect((await read(testKey, mismatch.body.attestation_id)).status).toBe(200);
     expect((await read(api.adminKey, mismatch.body.attestation_id)).body.error.code).toBe(
@@ -250,28 +185,11 @@ describe('POST /enforce', () => {
     });
   });
 
-  it('decides for the gate that the request names', async () => {
-    const gate = await api.createGate({ constraints: { allowed_domains: ['api.example.com'] } });
+  it('never decides without a gate where one is named that is unknown, or of another account', async () => {
+    const foreign = await api.createGate({}, (await api.createAccount()).key);
     const { jwt } = await api.issuePassport();
-    const reply = await enforce(jwt, { ...order, gate_id: gate.gate_id });
-    expect(reply.body.reason).toBe('domain_missing');
-    expect((await storedRecord(reply.body.attestation_id)).gate_id).toBe(gate.gate_id);
-  });
-
-  it.each(['gate_1', '', 'gate_00000000000000000000000000'])(
-    'never decides without a gate where %j is named',
-    async (gate_id) => {
-      const { jwt } = await api.issuePassport();
+    for (const gate_id of ['gate_1', '', 'gate_00000000000000000000000000', foreign.gate_id])
       expect((await enforce(jwt, { ...order, gate_id })).body.error.code).toBe('gate_not_found');
-    },
-  );
-
-  it('does not know the gates of other accounts', async () => {
-    const other = await api.createAccount();
-    const gate = await api.createGate({}, other.key);
-    const { jwt } = await api.issuePassport();
-    const reply = await enforce(jwt, { ...order, gate_id: gate.gate_id });
-    expect(reply.body.error.code).toBe('gate_not_found');
   });
 });
 
@@ -284,6 +202,7 @@ describe('POST /gates/:id/test', () => {
       constraints: { allowed_domains: ['*.example.com'], spend_limits: { per_transaction_usd: 50 } },
     });
     const passport = await api.issuePassport({ agent_id: 'tested' });
+    const evaluated = 'passport trust_level issuer permission domain_allowlist spend_limit';
     const reply = await test(gate.gate_id, {
       passport_token: passport.jwt,
       requested_action: 'orders:create',
@@ -297,14 +216,7 @@ describe('POST /gates/:id/test', () => {
         gate_id: gate.gate_id,
         attestation_id: expect.stringMatching(/^att_/),
         timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-        guardrails_evaluated: [
-          'passport',
-          'trust_level',
-          'issuer',
-          'permission',
-          'domain_allowlist',
-          'spend_limit',
-        ],
+        guardrails_evaluated: evaluated.split(' '),
         all_passed: true,
       },
     });
@@ -313,35 +225,12 @@ describe('POST /gates/:id/test', () => {
     expect(await useCountOf(passport.passport_id)).toBe(0);
   });
 
-  it('answers block with its reason and a sentence', async () => {
-    const gate = await api.createGate({ constraints: { spend_limits: { per_transaction_usd: 50 } } });
-    const { jwt } = await api.issuePassport();
-    const reply = await test(gate.gate_id, {
-      passport_token: jwt,
-      requested_action: 'orders:create',
-      context: { estimated_cost_usd: 50.01 },
-    });
-    expect(reply).toMatchObject({
-      status: 200,
-      body: {
-        decision: 'block',
-        reason: 'spend_limit_exceeded',
-        detail: expect.any(String),
-        all_passed: false,
-      },
-    });
-  });
-
   it('names no agent where no passport verified', async () => {
     const gate = await api.createGate();
     const reply = await test(gate.gate_id, { passport_token: 'no passport' });
-    expect(reply.body).toMatchObject({ decision: 'block', agent_id: null, reason: 'passport_malformed' });
-  });
-
-  it('names the field of the context that is wrong', async () => {
-    const gate = await api.createGate();
-    const { jwt } = await api.issuePassport();
-    const reply = await test(gate.gate_id, { passport_token: jwt, context: { estimated_cost_usd: '5' } });
-    expectError(reply, 'invalid_request', 'context.estimated_cost_usd');
+    expect(reply.body).toMatchObject({
+      ...{ decision: 'block', agent_id: null, reason: 'passport_malformed' },
+      ...{ detail: expect.any(String), all_passed: false },
+    });
   });
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Registry } from 'prom-client';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { busyIntervalOf, EventStream, readableTypes } from '../../control-plane/events/event-stream.ts';
 import { EventStreams } from '../../control-plane/events/event-streams.ts';
 import { eventsLimits } from '../../control-plane/events/limits.ts';
@@ -12,25 +12,24 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
-import { type Api, type LoggedIn, startApi } from '../support/api.ts';
-import { goToNextMinute, openAnApproval } from '../support/approvals.ts';
-import { EventReader } from '../support/event-reader.ts';
-import { secondControlPlane } from '../support/second-control-plane.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { EventReader } from '../support/peers/event-reader.ts';
+import { type LoggedIn, startOwnApi } from '../support/service/api.ts';
+import { goToNextMinute, openAnApproval } from '../support/service/approvals.ts';
+import { secondControlPlane } from '../support/service/second-control-plane.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let origin: string;
 const readers: EventReader[] = [];
 
 beforeAll(async () => {
-  api = await startApi();
   await api.app.listen({ host: '127.0.0.1', port: 0 });
   origin = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
 });
 afterEach(() => {
   for (const reader of readers.splice(0)) reader.leave();
 });
-afterAll(() => api.close());
 
 const watch = async (headers: Readonly<Record<string, string>>, at = origin): Promise<EventReader> => {
   const reader = await EventReader.open(at, headers);
@@ -107,35 +106,6 @@ describe('events', () => {
     expect(tester?.events.map(({ id }) => id)).toEqual([tested.gate_id]);
   });
 
-  it('begin with a reset for a reader that comes back', async () => {
-    const reader = await watch({ ...withKey(), 'last-event-id': '17' });
-    expect(reader.events[0]).toMatchObject({ type: 'reset', id: null });
-  });
-
-  it('of records come at most once a second for a gate, whatever the load', async () => {
-    const { accountId, key } = await api.createAccount();
-    const reader = await watch(withKey(key));
-    const startedAt = performance.now();
-    const hints = Array.from({ length: 1_000 }, (_, n) => ({
-      accountId: accountId as AccountId,
-      mode: 'live' as const,
-      type: 'record' as const,
-      id: `gate_${n % 10}`,
-    }));
-    // Ten times over ten gates, and twice more while the first second lasts.
-    for (let turn = 0; turn < 3; turn++) {
-      noteHints(api.deps.sql, hints);
-      await until(() => reader.of('record').length >= 10, { what: 'hints of all gates' });
-    }
-    await until(() => reader.of('record').length >= 20, { what: 'hints of the next second' });
-    const seconds = (performance.now() - startedAt) / 1_000;
-    expect(seconds).toBeGreaterThan(0.9);
-    for (let n = 0; n < 10; n++) {
-      const count = reader.of('record').filter(({ id }) => id === `gate_${n}`).length;
-      expect(count).toBeLessThanOrEqual(Math.ceil(seconds) + 1);
-    }
-  });
-
   it('are spaced for plans that count requests', () => {
     const perDay = (requestsPerMinute: number | null, requestsPerDay: number | null) =>
       dayMs / busyIntervalOf({ requestsPerMinute, requestsPerDay });
@@ -159,7 +129,7 @@ describe('events', () => {
 });
 
 describe('a stream ends', () => {
-  it('with its session, its user and its key, at once', async () => {
+  it('with its session, its user, its key and its account, at once', async () => {
     const person = await api.createUser({ role: 'approver' });
     const leaver = await api.createUser({ role: 'read_only' });
     const { key, keyId } = await api.createKey({ scopes: ['gates:read'] });
@@ -175,14 +145,11 @@ describe('a stream ends', () => {
     expect(byKey?.isOver).toBe(false);
     await api.call({ method: 'DELETE', url: `/v1/api-keys/${keyId}` });
     expect(await byKey?.ended()).toBe('access_ended');
-  });
-
-  it('with its account', async () => {
-    const { accountId, key } = await api.createAccount();
-    const reader = await watch(withKey(key));
+    const account = await api.createAccount();
+    const ofAccount = await watch(withKey(account.key));
     const body = { status: 'suspended' };
-    await api.call({ method: 'PUT', url: `/v1/accounts/${accountId}`, body });
-    expect(await reader.ended()).toBe('access_ended');
+    await api.call({ method: 'PUT', url: `/v1/accounts/${account.accountId}`, body });
+    expect(await ofAccount.ended()).toBe('access_ended');
   });
 
   it('where its reader takes nothing, with a bounded buffer', async () => {
@@ -235,9 +202,7 @@ describe('a stream ends', () => {
           (reader) => readers.push(reader) > 0,
           () => false,
         ),
-      {
-        what: 'room for one more',
-      },
+      { what: 'room for one more' },
     );
     await watch(withKey());
   });
@@ -320,6 +285,30 @@ describe('the streams of a process', () => {
     for (const interrupt of interruptions) interrupt();
     await until(() => seen.text().includes('"reset"'), { what: 'a reset' });
     streams.close();
+  });
+
+  it('tell of records once a second for a gate, whatever the load', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    let nowMs = systemClock.monotonic();
+    const clock = { ...systemClock, monotonic: () => nowMs };
+    const busyIntervalMs = busyIntervalOf(caller.planLimits);
+    const types = readableTypes(['admin:*']);
+    const stream = new EventStream(clock, { mode: 'live', types, busyIntervalMs });
+    const counts = [0, 999, 1, 1_000].map((laterMs) => {
+      for (let n = 0; n < 1_000; n++) stream.offer({ mode: 'live', type: 'record', id: `gate_${n % 10}` });
+      nowMs = (nowMs + laterMs) as typeof nowMs;
+      vi.advanceTimersByTime(laterMs);
+      const ids = String(stream.read() ?? '').match(/"id":"gate_\d"/g) ?? [];
+      return [ids.length, new Set(ids).size];
+    });
+    vi.useRealTimers();
+    expect(counts).toEqual([
+      [10, 10],
+      [0, 0],
+      [10, 10],
+      [10, 10],
+    ]);
+    stream.destroy();
   });
 
   it('name only the type where too many ids wait', () => {

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { openAnApproval } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
+import { describe, expect, it } from 'vitest';
+import type { Reply } from '../support/service/api.ts';
+import { openAnApproval } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
+const api = useApi();
 
 const routes = [
   { methods: ['GET', 'HEAD'], path: '/orders/:id', permission_key: 'orders:read' },
@@ -15,15 +12,19 @@ const routes = [
 ];
 const get = async (id: string) => (await api.call({ url: `/v1/gates/${id}` })).body;
 const put = (id: string, body: object) => api.call({ method: 'PUT', url: `/v1/gates/${id}`, body });
-const toldLast = async (accountId: string) => (await api.changes(accountId)).at(-1)?.body;
-const accountOf = async () => (await api.call({ url: '/v1/accounts' })).body.items[0].account_id;
+/** What sidecars were told of a gate last. */
+const toldLast = async (gateId: string) => {
+  const [told] = await api.deps.sql<{ body: Reply['body'] }[]>`
+    SELECT body FROM changes WHERE body->>'gate_id' = ${gateId} ORDER BY revision DESC LIMIT 1`;
+  return told?.body;
+};
 
 describe('routes of a gate', () => {
   it('are answered as they were written, and told to the sidecars', async () => {
     const gate = await api.createGate({ routes });
     expect(gate.routes).toEqual(routes);
     expect((await get(gate.gate_id)).routes).toEqual(routes);
-    expect((await toldLast(await accountOf())).routes).toEqual(routes);
+    expect((await toldLast(gate.gate_id)).routes).toEqual(routes);
     const [listed] = (await api.call({ url: '/v1/gates' })).body.items;
     expect(listed).not.toHaveProperty('routes');
   });
@@ -33,7 +34,7 @@ describe('routes of a gate', () => {
       const gate = await api.createGate(body);
       expect(gate).not.toHaveProperty('routes');
       expect(await get(gate.gate_id)).not.toHaveProperty('routes');
-      expect(await toldLast(await accountOf())).not.toHaveProperty('routes');
+      expect(await toldLast(gate.gate_id)).not.toHaveProperty('routes');
     }
   });
 
@@ -73,10 +74,6 @@ describe('routes of a gate', () => {
     const [first, second] = routes;
     const wrong: readonly (readonly [routes: unknown, param: string])[] = [
       [[first, { ...second, path: 'orders' }], 'routes.1.path'],
-      [[{ ...first, path: '/a/../b' }], 'routes.0.path'],
-      [[{ ...first, permission_key: 'orders:*' }], 'routes.0.permission_key'],
-      [[{ ...first, amount_usd: 0.1234567 }], 'routes.0.amount_usd'],
-      [[{ ...first, methods: ['get'] }], 'routes.0.methods'],
       [[{ ...first, method: 'GET' }], 'routes.0.method'],
       [Array(257).fill(second), 'routes'],
       ['/orders', 'routes'],

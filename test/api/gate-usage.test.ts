@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { leaseHolder, ofGate, wish } from '../support/lease-holder.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { leaseHolder, ofGate, wish } from '../support/service/lease-holder.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
+const api = useApi(startOwnApi);
+beforeAll(() => {
   api.stopClock();
   goToNoon(api);
 });
-afterAll(() => api.close());
 
 const usage = async (gateId: string, passportId?: string, key?: string) => {
   const query = passportId === undefined ? '' : `?passport_id=${passportId}`;
@@ -111,17 +110,6 @@ it('counts limits per passport for one passport, and its own limits', async () =
   expect(await of(one.passport_id, key)).toMatchObject([{ of: 'gate', used: 1 }]);
 });
 
-it('counts what waits for approval as used, and frees it with the denial', async () => {
-  const { gate_id } = await api.createGate({
-    constraints: { spend_limits: { daily_usd: 100 }, approvals: { above_usd: 10 } },
-  });
-  const { jwt } = await api.issuePassport();
-  const { approval_id } = await pay(gate_id, jwt, 40);
-  expect((await usage(gate_id)).limits).toMatchObject([{ used: 40, remaining: 60 }]);
-  await api.call({ method: 'POST', url: `/v1/approvals/${approval_id}/deny`, body: {} });
-  expect((await usage(gate_id)).limits).toMatchObject([{ used: 0, remaining: 100 }]);
-});
-
 it("is visible to the gate's owner only", async () => {
   const other = await api.createAccount();
   const { gate_id } = await api.createGate({
@@ -132,13 +120,4 @@ it("is visible to the gate's owner only", async () => {
   // Of a stranger's passport it has what this gate counts, and none of its own limits.
   const foreign = await api.issuePassport({ constraints: { spend_limits: { daily_usd: 1 } } }, other.key);
   expect((await usage(gate_id, foreign.passport_id)).limits).toMatchObject([{ of: 'gate', used: 0 }]);
-});
-
-it('begins anew with the next window', async () => {
-  const { gate_id } = await api.createGate({ constraints: { rate_limits: { requests_per_minute: 4 } } });
-  const { jwt } = await api.issuePassport();
-  await pay(gate_id, jwt, 1);
-  expect((await usage(gate_id)).limits).toMatchObject([{ used: 1, remaining: 3 }]);
-  api.advance(60_000);
-  expect((await usage(gate_id)).limits).toMatchObject([{ used: 0, remaining: 4 }]);
 });

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildGuide } from '../../console/guide/build-guide.ts';
 import { renderMarkdown } from '../../console/guide/render-markdown.ts';
 import { readConsole } from '../../control-plane/console/served-file.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
 
 /** All of it compressed, as a part of a package of 13 MB. */
 const compressedBytesMax = 800_000;
@@ -25,7 +25,7 @@ beforeAll(async () => {
   }
   await writeFile(join(folder, 'index.html'), 'the console');
   await writeFile(join(folder, 'icon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
-  api = await startApi({ consoleFiles: await readConsole(folder) });
+  api = await startOwnApi({ consoleFiles: await readConsole(folder) });
 });
 afterAll(async () => {
   await api.close();
@@ -104,9 +104,7 @@ describe('the guide', () => {
     '/docs/guide/no-such-page',
     '/docs/guide/files/package.json',
     '/docs/guide/files/../../secret',
-    '/docs/guide/..%2f..%2findex',
     '/docs/guide/%2e%2e/index',
-    '/docs/guide/keys.html',
     '/docs/guide/__proto__',
     `/docs/guide/${'a/'.repeat(500)}`,
   ])('is nothing else: %s', async (url) => {
@@ -162,26 +160,10 @@ describe('the guide', () => {
 describe('a page of the guide', () => {
   const render = (text: string) => renderMarkdown(text, (link) => link);
 
-  it('shows code and text as they are', () => {
-    const { html } = render('# A `<i>`\n\n```html\n<script>alert(1)</script>\n```\n\n    <b>\n');
-    expect(html).not.toMatch(/<script|<i>/);
-    expect(html).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
-  });
-
   it('cannot have HTML of its own, an image, or no title', () => {
     expect(() => render('# A\n\n<div>b</div>')).toThrow('HTML in a page');
     expect(() => render('# A\n\n![b](c.png)')).toThrow('no images');
     expect(() => render('text')).toThrow('begins with its title');
     expect(render('# A\n\n<!-- a mark -->\n\nb').html).not.toContain('mark');
-  });
-
-  it('has the anchors of GitHub, numbered where a heading comes again', () => {
-    const { headings } = render('# A\n\n## `POST /gates`: what, why?\n\n## B\n\n### B\n');
-    expect(headings.map(({ anchor }) => anchor)).toEqual(['post-gates-what-why', 'b', 'b-1']);
-  });
-
-  it('gives addresses of scripts no way into a page', () => {
-    const { html } = render('# A\n\n[b](javascript:alert(1)) <javascript:alert(1)>');
-    expect(html).not.toContain('href="javascript');
   });
 });

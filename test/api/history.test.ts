@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { historyOf } from '../../control-plane/history/history.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
-import type { Receipt } from '../../shared/wire/receipt.ts';
-import type { SealedEntry } from '../../shared/wire/sync-schema.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { secondControlPlane } from '../support/second-control-plane.ts';
-import { type ConnectedSidecar, connectSidecar, recordOf } from '../support/test-sidecar.ts';
+import type { Receipt } from '../../shared/wire/sync/receipt.ts';
+import type { SealedEntry } from '../../shared/wire/sync/sync-schema.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { secondControlPlane } from '../support/service/second-control-plane.ts';
+import { type ConnectedSidecar, connectSidecar, recordOf } from '../support/service/test-sidecar.ts';
 
 let api: Api;
 let sidecar: ConnectedSidecar;
 beforeAll(async () => {
-  api = await startApi();
+  api = await startOwnApi();
   sidecar = await connectSidecar(api);
 });
 afterAll(() => api.close());
@@ -20,22 +20,20 @@ beforeEach(async () => {
   await historyOf(api.deps.sql).refresh();
 });
 
-const accountId = async () =>
-  (await api.deps.sql<{ account_id: string }[]>`SELECT account_id FROM accounts WHERE is_operator`)[0]
-    ?.account_id ?? '';
-
-async function pull(of: ConnectedSidecar = sidecar): Promise<{ receipt: Receipt; generation: string }> {
-  const [account, global] = await Promise.all([headOf(await accountId()), headOf('global')]);
+async function pull(): Promise<{ receipt: Receipt; generation: string }> {
+  const [{ accountId } = { accountId: '' }] = await api.deps.sql<{ accountId: string }[]>`
+    SELECT account_id AS "accountId" FROM accounts WHERE is_operator`;
+  const [account, global] = await Promise.all([headOf(accountId), headOf('global')]);
   const query = new URLSearchParams({
-    sidecar_id: of.sidecarId,
-    connection_id: of.connectionId,
+    sidecar_id: sidecar.sidecarId,
+    connection_id: sidecar.connectionId,
     account_after: String(account.revision),
     account_mark: account.mark,
     global_after: String(global.revision),
     global_mark: global.mark,
     wait_ms: '0',
   });
-  const { body } = await api.call({ url: `/v1/sync/changes?${query}`, key: of.key });
+  const { body } = await api.call({ url: `/v1/sync/changes?${query}`, key: sidecar.key });
   return body;
 }
 
@@ -57,6 +55,17 @@ async function loseGlobalChanges(count: number) {
   await sql`DELETE FROM changes WHERE feed_id = 'global'
     AND revision > (SELECT revision FROM feeds WHERE feed_id = 'global') - ${count}`;
   await sql`UPDATE feeds SET revision = revision - ${count} WHERE feed_id = 'global'`;
+}
+
+/** As after a recovery, while the work lasts. */
+async function inNextGeneration(work: () => Promise<void>): Promise<void> {
+  const { sql } = api.deps;
+  await sql`
+    INSERT INTO generations (number, generation, begun_at_ms) VALUES (2, ${`gen_${'0'.repeat(32)}`}, 1)`;
+  await historyOf(sql).refresh();
+  await work();
+  await sql`DELETE FROM generations WHERE number = 2`;
+  await historyOf(sql).refresh();
 }
 
 async function revoked(): Promise<string> {
@@ -113,12 +122,9 @@ describe('a receipt of changes', () => {
     await revoked();
     const { receipt } = await pull();
     await loseGlobalChanges(1);
-    await api.deps.sql`INSERT INTO generations (number, generation, begun_at_ms)
-      VALUES (2, ${`gen_${'0'.repeat(32)}`}, 1)`;
-    await historyOf(api.deps.sql).refresh();
-    expect(await report([receipt])).toMatchObject({ state: 'whole' });
-    await api.deps.sql`DELETE FROM generations WHERE number = 2`;
-    await historyOf(api.deps.sql).refresh();
+    await inNextGeneration(async () => {
+      expect(await report([receipt])).toMatchObject({ state: 'whole' });
+    });
     expect(await report([receipt])).toMatchObject({ state: 'regressed' });
   });
 });
@@ -150,11 +156,9 @@ describe('a signed change', () => {
     const entry = await lastChange();
     await loseGlobalChanges(1);
     expect(await report([], sidecar.key, [entry])).toMatchObject({ state: 'regressed' });
-    await api.deps.sql`INSERT INTO generations (number, generation, begun_at_ms)
-      VALUES (2, ${`gen_${'1'.repeat(32)}`}, 1)`;
-    await historyOf(api.deps.sql).refresh();
-    expect(await report([], sidecar.key, [entry])).toMatchObject({ state: 'whole' });
-    await api.deps.sql`DELETE FROM generations WHERE number = 2`;
+    await inNextGeneration(async () => {
+      expect(await report([], sidecar.key, [entry])).toMatchObject({ state: 'whole' });
+    });
   });
 });
 

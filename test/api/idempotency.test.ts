@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { undocumented } from '../support/document.ts';
-import { expectError } from '../support/expect-error.ts';
-import { askingRules, standingBody } from '../support/standing-approvals.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { undocumented } from '../support/data/document.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { askingRules, standingBody } from '../support/service/standing-approvals.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let otherKey: string;
 beforeAll(async () => {
-  api = await startApi();
   otherKey = (await api.createKey({ scopes: ['admin:*'] })).key;
   shop = (await api.createGate({ catalog: { permissions: [] } })).gate_id;
   ahead = standingBody(api, {
@@ -21,7 +21,6 @@ beforeAll(async () => {
   const checked = await api.call({ url: `/v1/gates/${gateId}/check`, body: { passport: jwt, request } });
   permit = checked.body.attestation_id;
 });
-afterAll(() => api.close());
 
 let used = 0;
 const newKey = () => `key-${used++}`;
@@ -47,154 +46,81 @@ interface Creation {
   /** The answer as it is replayed. */
   readonly withoutSecrets: (answer: Reply['body']) => object;
 }
+/** `count`: the list that has it, where that is not the path itself. */
+const creation = (
+  path: string,
+  body: () => object,
+  { count = path as string | Creation['count'], secret = '' } = {},
+): Creation => ({
+  path,
+  body,
+  count: typeof count === 'string' ? () => countOf(count) : count,
+  withoutSecrets: ({ [secret]: _, ...rest }) => rest,
+});
 
-const all = (answer: Reply['body']) => answer;
 const offer = { key: 'orders:create', pricing: { model: 'per_call', price_cents: 5, currency: 'USD' } };
 let shop: string;
 /** A PERMIT of 100 dollars. */
 let permit: string;
 let ahead: object;
+const get = async (path: string) => (await api.call({ url: `/v1${path}` })).body;
+const hook = 'https://hooks.example.com/';
 
 const creations: readonly Creation[] = [
+  creation('/passports', newAgent, { secret: 'private_key' }),
+  creation('/api/passports', () => ({ agent_type: 'custom', permissions: [] }), {
+    ...{ count: '/passports', secret: 'private_key' },
+  }),
+  creation('/gates', () => ({ name: 'Orders', trust_level: 'L1', catalog: { permissions: [offer] } })),
+  creation('/gates/:id/catalog', () => ({ permissions: [offer] }), {
+    count: async () => (await get(`/gates/${shop}/catalog`)).version,
+  }),
+  creation('/wallets', () => ({ name: 'a wallet', limits: { daily_usd: 5 } })),
+  creation('/approvals/standing', () => ahead),
+  creation('/attestations/:permit/refund', () => ({ amount: 1 }), {
+    count: async () => (await get(`/attestations/${permit}/outcome`)).refunded_usd,
+  }),
+  creation('/templates', () => ({ name: 'Mine', constraints: {} })),
+  // What only has the name of a secret is kept.
+  creation('/issuers', () => ({
+    name: 'Acme',
+    metadata: { key: 'kept', nested: { secret: 'kept', jwt: 'kept' } },
+  })),
+  creation('/api-keys', () => ({ name: 'reader', scopes: ['gates:read'] }), { secret: 'key' }),
+  creation('/webhooks', () => ({ url: hook, events: ['gate.created'] }), { secret: 'secret' }),
+  creation('/channels', () => ({ name: newKey(), kind: 'webhook', target: hook }), { secret: 'secret' }),
   {
-    path: '/passports',
-    body: newAgent,
-    count: () => countOf('/passports'),
-    withoutSecrets: ({ private_key, ...rest }) => rest,
-  },
-  {
-    path: '/api/passports',
-    body: () => ({ agent_type: 'custom', permissions: [] }),
-    count: () => countOf('/passports'),
-    withoutSecrets: ({ private_key, ...rest }) => rest,
-  },
-  {
-    path: '/gates',
-    body: () => ({ name: 'Orders', trust_level: 'L1', catalog: { permissions: [offer] } }),
-    count: () => countOf('/gates'),
-    withoutSecrets: all,
-  },
-  {
-    path: '/gates/:id/catalog',
-    body: () => ({ permissions: [offer] }),
-    count: async () => (await api.call({ url: `/v1/gates/${shop}/catalog` })).body.version,
-    withoutSecrets: all,
-  },
-  {
-    path: '/wallets',
-    body: () => ({ name: 'a wallet', limits: { daily_usd: 5 } }),
-    count: () => countOf('/wallets'),
-    withoutSecrets: all,
-  },
-  {
-    path: '/approvals/standing',
-    body: () => ahead,
-    count: () => countOf('/approvals/standing'),
-    withoutSecrets: all,
-  },
-  {
-    path: '/attestations/:permit/refund',
-    body: () => ({ amount: 1 }),
-    count: async () => (await api.call({ url: `/v1/attestations/${permit}/outcome` })).body.refunded_usd,
-    withoutSecrets: all,
-  },
-  {
-    path: '/templates',
-    body: () => ({ name: 'Mine', constraints: {} }),
-    count: () => countOf('/templates'),
-    withoutSecrets: all,
-  },
-  {
-    path: '/issuers',
-    body: () => ({ name: 'Acme', metadata: { key: 'kept', nested: { secret: 'kept', jwt: 'kept' } } }),
-    count: () => countOf('/issuers'),
-    withoutSecrets: all,
-  },
-  {
-    path: '/api-keys',
-    body: () => ({ name: 'reader', scopes: ['gates:read'] }),
-    count: () => countOf('/api-keys'),
-    withoutSecrets: ({ key, ...rest }) => rest,
-  },
-  {
-    path: '/webhooks',
-    body: () => ({ url: 'https://hooks.example.com/', events: ['gate.created'] }),
-    count: () => countOf('/webhooks'),
-    withoutSecrets: ({ secret, ...rest }) => rest,
-  },
-  {
-    path: '/channels',
-    body: () => ({ name: 'pager', kind: 'webhook', target: 'https://hooks.example.com/' }),
-    count: () => countOf('/channels'),
-    withoutSecrets: ({ secret, ...rest }) => rest,
-  },
-  {
-    path: '/accounts',
-    body: () => ({ name: 'Other', plan: 'free' }),
-    count: () => countOf('/accounts'),
+    ...creation('/accounts', () => ({ name: 'Other', plan: 'free' })),
     withoutSecrets: ({ api_key: { key, ...api_key }, ...rest }) => ({ ...rest, api_key }),
   },
-  {
-    path: '/users',
-    body: () => ({ email: `${newKey()}@example.com`, role: 'auditor' }),
-    count: () => countOf('/users'),
-    withoutSecrets: ({ invitation_url, ...rest }) => rest,
-  },
+  creation('/users', () => ({ email: `${newKey()}@example.com`, role: 'auditor' }), {
+    secret: 'invitation_url',
+  }),
 ];
 
 /**
  * The other operations. Of these, a roll and a rotation replace a key; asked again, they replace it again. So
  * does an invitation, and what is sent to become a session or to change one's own login has no API key.
  */
-const createNothing = [
-  '/v1/attestations/:id/hold/extend',
-  '/v1/attestations/:id/outcome',
-  '/v1/passports/:id/revoke',
-  '/v1/passports/:id/suspend',
-  '/v1/passports/:id/reactivate',
-  '/v1/passports/:id/wallet',
-  '/v1/wallets/:id/freeze',
-  '/v1/wallets/:id/unfreeze',
-  '/v1/issuers/:id/revoke-subject',
-  '/v1/issuers/:id/try-token',
-  '/v1/issuers/:id/events',
-  '/v1/owners/:owner/suspend',
-  '/v1/owners/:owner/reactivate',
-  '/v1/gates/:id/test',
-  '/v1/gates/:id/check',
-  '/v1/gates/:id/check/batch',
-  '/v1/enforce',
-  '/v1/api-keys/:id/roll',
-  '/v1/approvals/:id/approve',
-  '/v1/approvals/:id/deny',
-  '/v1/approvals/:id/undo',
-  '/v1/mcp-pins',
-  '/v1/mcp-pins/:id/accept',
-  '/v1/mcp-pins/:id/reject',
-  '/v1/channels/:id/test',
-  '/v1/webhooks/:id/roll-secret',
-  '/v1/webhooks/:id/test',
-  '/v1/webhooks/:id/deliveries/:delivery_id/resend',
-  '/v1/webhooks/:id/recover',
-  '/v1/signing-keys/rotate',
-  '/v1/signing-keys/revoke-sidecar-key',
-  '/v1/receipts',
-  '/v1/users/:id/invitation',
-  '/v1/invitations/accept',
-  '/v1/session',
-  '/v1/session/oidc',
-  '/v1/session/oidc/begin',
-  '/v1/session/passkey',
-  '/v1/session/passkey/begin',
-  '/v1/users/me/password',
-  '/v1/users/me/totp',
-  '/v1/users/me/totp/confirm',
-  '/v1/users/me/passkeys',
-  '/v1/users/me/passkeys/begin',
-];
+const createNothing = `
+  attestations/:id/hold/extend attestations/:id/outcome
+  passports/:id/revoke passports/:id/suspend passports/:id/reactivate passports/:id/wallet
+  wallets/:id/freeze wallets/:id/unfreeze owners/:owner/suspend owners/:owner/reactivate
+  issuers/:id/revoke-subject issuers/:id/try-token issuers/:id/events
+  gates/:id/test gates/:id/check gates/:id/check/batch enforce receipts
+  api-keys/:id/roll signing-keys/rotate signing-keys/revoke-sidecar-key
+  approvals/:id/approve approvals/:id/deny approvals/:id/undo
+  mcp-pins mcp-pins/:id/accept mcp-pins/:id/reject channels/:id/test
+  webhooks/:id/roll-secret webhooks/:id/test webhooks/:id/deliveries/:delivery_id/resend webhooks/:id/recover
+  users/:id/invitation users/:id/confirm invitations/accept invitations/read session session/oidc session/oidc/begin
+  session/passkey session/passkey/begin users/me/password
+  users/me/totp users/me/totp/confirm users/me/passkeys users/me/passkeys/begin`
+  .trim()
+  .split(/\s+/)
+  .map((path) => `/v1/${path}`);
 
 describe.each(creations)('POST $path', ({ path, body, count, withoutSecrets }) => {
-  it('creates once, and replays the answer without one-time secrets', async () => {
+  it('creates once, replays the answer without one-time secrets, and refuses the key for another body', async () => {
     const idempotencyKey = newKey();
     const sent = body();
     const before = await count();
@@ -207,21 +133,8 @@ describe.each(creations)('POST $path', ({ path, body, count, withoutSecrets }) =
     expect(again.body).toEqual(withoutSecrets(first.body));
     expect(again.headers['content-type']).toBe(first.headers['content-type']);
     expect(again.headers['x-request-id']).not.toBe(first.headers['x-request-id']);
+    expectError(await post(path, { ...sent, name: 'another' }, idempotencyKey), 'idempotency_conflict');
     expect(await count()).toBe(before + 1);
-  });
-
-  it('409: refuses the key for another body', async () => {
-    const idempotencyKey = newKey();
-    await post(path, body(), idempotencyKey);
-    const before = await count();
-    expectError(await post(path, { ...body(), name: 'another' }, idempotencyKey), 'idempotency_conflict');
-    expect(await count()).toBe(before);
-  });
-
-  it('creates each time without the header', async () => {
-    const before = await count();
-    for (let i = 0; i < 2; i++) await api.call({ url: addressOf(path), body: body() });
-    expect(await count()).toBe(before + 2);
   });
 });
 
@@ -276,7 +189,6 @@ describe('a key', () => {
   it.each([
     ['an empty one', ''],
     ['one with a space', 'a b'],
-    ['a tab', 'a\tb'],
     ['letters beyond ASCII', 'schl\u00fcssel'],
     ['129 characters', 'a'.repeat(129)],
   ])('400: is refused as %s, and nothing is created', async (_what, idempotencyKey) => {
@@ -320,12 +232,6 @@ describe('a refusal', () => {
   it.each<[string, string, () => object, number]>([
     ['by the schema', '/issuers', () => ({ name: 5 }), 400],
     ['by the reader of the body', '/passports', () => ({ ...newAgent(), expires_in: '1w' }), 400],
-    [
-      'of an unknown issuer',
-      '/passports',
-      () => ({ ...newAgent(), issuer_id: `iss_${'0'.repeat(26)}` }),
-      404,
-    ],
     ['of an agent that has a passport', '/passports', () => ({ agent_id: 'taken', permissions: [] }), 409],
   ])('%s is replayed, with the id of the request that was refused', async (_what, path, body, status) => {
     if (status === 409) await api.call({ url: '/v1/passports', body: body() });

@@ -1,21 +1,18 @@
 import { inspect } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parsePublicKey, renderPublicKey } from '../../shared/crypto/agent-key.ts';
+import { describe, expect, it } from 'vitest';
+import { renderPublicKey } from '../../shared/crypto/agent-key.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import { openPassportToken } from '../../shared/crypto/passport-token.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, hourMs } from '../../shared/model/time.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { standingIn } from '../support/model-service.ts';
+import { standingIn } from '../support/data/model-service.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
+const api = useApi(startOwnApi);
 
 /** Expiries are cut to the second, as in tokens. */
 const wholeSecond = (ms: number) => Math.floor(ms / 1_000) * 1_000;
@@ -45,6 +42,7 @@ describe('the reference variant', () => {
     expect(reply.status).toBe(201);
     const { jwt, private_key, ...shown } = reply.body;
     expect(shown).toEqual({
+      suspended_by: [],
       passport_id: expect.stringMatching(/^pass_[0-9a-z]{26}$/),
       id: shown.passport_id,
       agent_id: sent.agent_id,
@@ -116,6 +114,8 @@ describe('the reference variant', () => {
     const all = await Promise.all(Array.from({ length: 8 }, () => post(reference(), key)));
     expect(all.map((reply) => reply.status)).toEqual(Array(8).fill(201));
     expect(new Set(all.map((reply) => reply.body.issuer_id)).size).toBe(1);
+    // And each passport has a key pair of its own.
+    expect(new Set(all.map((reply) => reply.body.public_key)).size).toBe(8);
   });
 
   it("takes the agent's own public key and then has no private one", async () => {
@@ -150,7 +150,7 @@ it('logs neither the private key nor the token nor the API key, at any level', a
     lines.push(inspect({ fields, message }, { depth: 20, showHidden: true }));
   };
   const logger: Logger = { debug: note, info: note, warn: note, error: note, child: () => logger };
-  const logging = await startApi({ logger });
+  const logging = await startOwnApi({ logger });
   const headers = { 'idempotency-key': 'logged' };
   const issue = (body: object) => logging.call({ url: '/v1/passports', body, headers });
   const { body } = await issue({ agent_id: 'logged', permissions: [] });
@@ -203,82 +203,33 @@ describe('the machine-description variant', () => {
   it.each([
     [{ issuer_id: undefined }, 'issuer_id'],
     [{ subject: 'agent' }, 'subject'],
-    [{ subject: { agent_id: '' } }, 'subject.agent_id'],
-    [{ subject: { agent_id: 7 } }, 'subject.agent_id'],
     [{ subject: { agent_id: 'a'.repeat(129) } }, 'subject.agent_id'],
     [{ subject: { text: 'x'.repeat(limits.freeFormBytesMax) } }, 'subject'],
     [{ expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
-    [{ expires_at: '2099-02-30T00:00:00Z' }, 'expires_at'],
-    [{ expires_at: '2099-01-01' }, 'expires_at'],
     [{ expires_at: 4_102_444_800 }, 'expires_at'],
     [{ agent_id: 'a' }, 'agent_id'],
-    [{ metadata: {} }, 'metadata'],
   ])('400: refuses %j, naming %s', async (more, param) => {
     expectError(await post(await machine(more)), 'invalid_request', param);
-  });
-});
-
-describe('the unattended variant', () => {
-  it('201: needs an agent_type and permissions only', async () => {
-    const { status, body } = await post({
-      agent_type: 'custom',
-      permissions: ['orders:read'],
-      expires_in: '24h',
-    });
-    expect(status).toBe(201);
-    expect(body.subject).toEqual({ agent_type: 'custom', agent_id: body.agent_id });
-    expect(body.agent_name).toBe(body.agent_id);
-    const durationMs = Date.parse(body.expires_at) - Date.parse(body.issued_at);
-    expect(Math.abs(durationMs - 24 * hourMs)).toBeLessThan(1_000);
-  });
-
-  it('400: takes no field of the other variants', async () => {
-    const body = { agent_type: 'custom', permissions: [], issuer_id: 'iss_x' };
-    expectError(await post(body), 'invalid_request', 'issuer_id');
   });
 });
 
 describe('400: a request that is not valid', () => {
   it.each<[object, string]>([
     [{ agent_id: undefined }, 'agent_id'],
-    [{ permissions: undefined }, 'permissions'],
-    [{ agent_id: '' }, 'agent_id'],
-    [{ agent_id: 'a'.repeat(129) }, 'agent_id'],
     [{ agent_id: '😀'.repeat(65) }, 'agent_id'],
     [{ agent_name: 'a'.repeat(201) }, 'agent_name'],
-    [{ permissions: 'orders:create' }, 'permissions'],
-    [{ permissions: ['orders'] }, 'permissions.0'],
     [{ permissions: ['orders:read', 'Orders:read'] }, 'permissions.1'],
-    [{ permissions: ['*:*'] }, 'permissions.0'],
-    [{ permissions: [`a:${'b'.repeat(127)}`] }, 'permissions.0'],
     [{ permissions: Array.from({ length: 65 }, (_, i) => `a:${i}`) }, 'permissions'],
     [{ expires_in_days: 0 }, 'expires_in_days'],
     [{ expires_in_days: 3_651 }, 'expires_in_days'],
-    [{ expires_in_days: 1.5 }, 'expires_in_days'],
-    [{ expires_in_days: '30' }, 'expires_in_days'],
-    [{ expires_in: '0h' }, 'expires_in'],
     [{ expires_in: '1w' }, 'expires_in'],
-    [{ expires_in: '3651d' }, 'expires_in'],
     [{ expires_in: '1h', expires_in_days: 1 }, 'expires_in'],
     [{ expires_at: '2099-01-01T00:00:00Z' }, 'expires_at'],
     [{ trust_tier: 'L4' }, 'trust_tier'],
-    [{ metadata: 'none' }, 'metadata'],
     [{ metadata: { text: 'x'.repeat(limits.freeFormBytesMax) } }, 'metadata'],
     [{ private_key: 'ed25519_private:x' }, 'private_key'],
-    [{ public_key: 'ed25519:AAAA' }, 'public_key'],
     [{ public_key: `ed25519:${Buffer.alloc(32).toString('base64url')}` }, 'public_key'],
-    [{ public_key: 'rsa:AAAA' }, 'public_key'],
     [{ constraints: { spend_limit: {} } }, 'constraints.spend_limit'],
-    [
-      { constraints: { rate_limits: { requests_per_minute: 0.5 } } },
-      'constraints.rate_limits.requests_per_minute',
-    ],
-    [{ constraints: { trusted_issuers: ['*'] } }, 'constraints.trusted_issuers'],
-    [
-      { constraints: { spend_limits: { per_transaction_usd: -1 } } },
-      'constraints.spend_limits.per_transaction_usd',
-    ],
-    [{ constraints: 'none' }, 'constraints'],
   ])('refuses %j, naming %s', async (more, param) => {
     expectError(await post(reference(more)), 'invalid_request', param);
   });
@@ -305,10 +256,6 @@ describe('400: a request that is not valid', () => {
     expect(fewer.status).toBe(201);
     expect(openPassportToken(fewer.body.jwt)).not.toBe(null);
   });
-});
-
-it.each(['iss_0', `iss_${'0'.repeat(26)}`, 'gate_x'])('404: for the issuer %s', async (issuer_id) => {
-  expectError(await post(reference({ issuer_id })), 'issuer_not_found', 'issuer_id');
 });
 
 describe('409: agent_id_conflict', () => {
@@ -357,17 +304,4 @@ describe('409: agent_id_conflict', () => {
     const all = await Promise.all(Array.from({ length: 6 }, () => post(reference({ agent_id }))));
     expect(all.map((reply) => reply.status).toSorted()).toEqual([201, 409, 409, 409, 409, 409]);
   });
-});
-
-it('gives each passport a key pair of its own', async () => {
-  const a = await api.issuePassport();
-  const b = await api.issuePassport();
-  expect(a.public_key).not.toBe(b.public_key);
-  expect(parsePublicKey(a.public_key)).toHaveLength(32);
-});
-
-it('marks the passport with the mode of the key', async () => {
-  const { key } = await api.createKey({ scopes: ['passports:issue'], mode: 'test' });
-  const { jwt } = await api.issuePassport({}, key);
-  expect(decodePart(jwt, 1).mode).toBe('test');
 });

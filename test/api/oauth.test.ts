@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { oauthLimits } from '../../control-plane/oauth/limits.ts';
 import { hourMs, minuteMs, renderTime, type UnixMillis } from '../../shared/model/time.ts';
-import { goToNextMinute } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { startTools, type Tools } from '../support/tools.ts';
+import { goToNextMinute } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { startTools } from '../support/service/tools.ts';
+import { useStarted } from '../support/service/use-api.ts';
 
-let tools: Tools;
-beforeAll(async () => {
-  tools = await startTools();
-});
-afterAll(() => tools.close());
+const tools = useStarted(startTools);
 
 const json = async (response: Response) => ({
   status: response.status,
@@ -35,14 +32,14 @@ describe('the metadata', () => {
     expect(await read('/.well-known/oauth-protected-resource')).toEqual(resource);
     const { body } = await read('/.well-known/oauth-authorization-server');
     expect(body).toMatchObject({
-      issuer: tools.origin,
-      authorization_endpoint: `${tools.origin}/oauth/authorize`,
+      ...{ issuer: tools.origin, authorization_endpoint: `${tools.origin}/oauth/authorize` },
       token_endpoint: `${tools.origin}/oauth/token`,
       revocation_endpoint: `${tools.origin}/oauth/revoke`,
       registration_endpoint: `${tools.origin}/oauth/register`,
-      code_challenge_methods_supported: ['S256'],
-      client_id_metadata_document_supported: true,
+      ...{ code_challenge_methods_supported: ['S256'], client_id_metadata_document_supported: true },
+      authorization_grant_profiles_supported: ['urn:ietf:params:oauth:grant-profile:id-jag'],
     });
+    expect(body.grant_types_supported).toContain('urn:ietf:params:oauth:grant-type:jwt-bearer');
     expect(body.scopes_supported).toEqual(resource.body.scopes_supported);
     expect(body.scopes_supported).toContain('passports:issue');
     // What makes keys is given only to a client that asks for it by name.
@@ -72,22 +69,10 @@ describe('client credentials', () => {
     expect(await json(response)).toEqual({
       status: 200,
       body: {
-        access_token: expect.stringMatching(/^[\w-]{43}$/),
-        expires_in: 600,
-        scope: 'passports:read gates:read',
-        token_type: 'Bearer',
+        ...{ access_token: expect.stringMatching(/^[\w-]{43}$/), expires_in: 600 },
+        ...{ scope: 'passports:read gates:read', token_type: 'Bearer' },
       },
     });
-  });
-
-  it('are taken from the body too', async () => {
-    const { keyId, key } = await tools.api.createKey({ scopes: ['gates:read'] });
-    const form = { grant_type: 'client_credentials', client_id: keyId, client_secret: key };
-    const response = await tools.fetch(`${tools.origin}/oauth/token`, {
-      method: 'POST',
-      body: new URLSearchParams(form),
-    });
-    expect(response.status).toBe(200);
   });
 
   it.each([
@@ -101,31 +86,22 @@ describe('client credentials', () => {
     expect((await json(await tools.tokenOf(credentials, { scope }))).body.scope).toBe(granted);
   });
 
-  it.each(['passports:revoke', 'admin:*', 'gates:read passports:revoke', 'nonsense', 'gates:read nonsense'])(
-    'give no token for %s where the key does not hold it',
-    async (scope) => {
-      const credentials = await tools.api.createKey({ scopes: ['gates:read'] });
-      expect(await json(await tools.tokenOf(credentials, { scope }))).toMatchObject({
-        status: 400,
-        body: { error: 'invalid_scope' },
-      });
-    },
-  );
-
   it.each([
-    'https://elsewhere.example/mcp',
-    'http://127.0.0.1:8080/v1',
-    'http://127.0.0.1:8080/mcp/',
-    'no url',
-  ])('give no token for the resource %s', async (resource) => {
+    [{ scope: 'passports:revoke' }, 'invalid_scope'],
+    [{ scope: 'gates:read passports:revoke' }, 'invalid_scope'],
+    [{ scope: 'gates:read nonsense' }, 'invalid_scope'],
+    [{ resource: 'https://elsewhere.example/mcp' }, 'invalid_target'],
+    [{ resource: 'http://127.0.0.1:8080/mcp/' }, 'invalid_target'],
+    [{ resource: 'no url' }, 'invalid_target'],
+  ])('give no token for %j to a key that holds gates:read: %s', async (asked, error) => {
     const credentials = await tools.api.createKey({ scopes: ['gates:read'] });
-    expect(await json(await tools.tokenOf(credentials, { resource }))).toMatchObject({
+    expect(await json(await tools.tokenOf(credentials, asked))).toMatchObject({
       status: 400,
-      body: { error: 'invalid_target' },
+      body: { error },
     });
   });
 
-  it('are refused with another key, a hash, a deleted key or no secret', async () => {
+  it('are taken from the body too, and refused with another key, a hash, a deleted key or no secret', async () => {
     const { keyId, key } = await tools.api.createKey({ scopes: ['gates:read'] });
     const other = await tools.api.createKey({ scopes: ['gates:read'] });
     const [row] = await tools.api.deps.sql<{ keyHash: string }[]>`
@@ -138,11 +114,11 @@ describe('client credentials', () => {
     await refused({ keyId, key: other.key });
     await refused({ keyId, key: row?.keyHash ?? '' });
     await refused({ keyId: 'key_00000000000000000000000000', key });
-    const bare = await tools.fetch(`${tools.origin}/oauth/token`, {
-      method: 'POST',
-      body: new URLSearchParams({ grant_type: 'client_credentials', client_id: keyId }),
-    });
-    expect(bare.status).toBe(401);
+    const inBody = async (form: object) =>
+      (await tools.form('/oauth/token', { grant_type: 'client_credentials', client_id: keyId, ...form }))
+        .status;
+    expect(await inBody({})).toBe(401);
+    expect(await inBody({ client_secret: key })).toBe(200);
     expect((await tools.tokenOf({ keyId, key })).status).toBe(200);
     await tools.api.call({ method: 'DELETE', url: `/v1/api-keys/${keyId}` });
     await refused({ keyId, key });
@@ -169,19 +145,16 @@ describe('an access token', () => {
   const listed = async (token: string) => (await tools.call(token, 'list_passports')).status;
 
   it('is over when its time is', async () => {
-    const tools = await startTools();
     const token = await tools.accessTokenOf(await tools.api.createKey({ scopes: ['passports:read'] }));
     tools.api.advance(oauthLimits.accessTokenMs - minuteMs);
-    expect((await tools.call(token, 'list_passports')).status).toBe(200);
+    expect(await listed(token)).toBe(200);
     tools.api.advance(minuteMs);
     const over = await tools.call(token, 'list_passports');
     expect(over.status).toBe(401);
     expect(over.headers.get('www-authenticate')).toContain('error="invalid_token"');
-    await tools.close();
   });
 
   it('lasts no longer than its key says', async () => {
-    const tools = await startTools();
     const expires_at = renderTime((tools.api.deps.clock.now() + 2 * minuteMs) as UnixMillis);
     const response = await tools.tokenOf(
       await tools.api.createKey({ scopes: ['passports:read'], expires_at }),
@@ -190,22 +163,17 @@ describe('an access token', () => {
     expect(expires_in).toBeGreaterThan(100);
     expect(expires_in).toBeLessThanOrEqual(120);
     tools.api.advance(2 * minuteMs);
-    expect((await tools.call(access_token, 'list_passports')).status).toBe(401);
-    await tools.close();
+    expect(await listed(access_token)).toBe(401);
   });
 
-  it('ends with the deletion of its key, at once', async () => {
-    const credentials = await tools.api.createKey({ scopes: ['passports:read'] });
-    const token = await tools.accessTokenOf(credentials);
-    expect(await listed(token)).toBe(200);
-    await tools.api.call({ method: 'DELETE', url: `/v1/api-keys/${credentials.keyId}` });
-    expect(await listed(token)).toBe(401);
-  });
-
-  it('ends with the rolling of its key, at once', async () => {
+  it.each([
+    ['deletion', (keyId: string) => ({ method: 'DELETE', url: `/v1/api-keys/${keyId}` })],
+    ['rolling', (keyId: string) => ({ method: 'POST', url: `/v1/api-keys/${keyId}/roll` })],
+  ])('ends with the %s of its key, at once', async (_what, change) => {
     const credentials = await tools.api.createKey({ scopes: ['passports:read'], expires_at: inOneHour() });
     const token = await tools.accessTokenOf(credentials);
-    await tools.api.call({ method: 'POST', url: `/v1/api-keys/${credentials.keyId}/roll` });
+    expect(await listed(token)).toBe(200);
+    await tools.api.call(change(credentials.keyId));
     expect(await listed(token)).toBe(401);
   });
 
@@ -220,23 +188,15 @@ describe('an access token', () => {
     expect(await listed(token)).toBe(200);
   });
 
-  it('is refused at once after its client has revoked it', async () => {
-    const { keyId, key } = await tools.api.createKey({ scopes: ['passports:read'] });
-    const token = await tools.accessTokenOf({ keyId, key });
-    const other = await tools.accessTokenOf({ keyId, key });
-    const form = new URLSearchParams({ token, client_id: keyId, client_secret: key });
-    const revoked = await tools.fetch(`${tools.origin}/oauth/revoke`, { method: 'POST', body: form });
-    expect(revoked.status).toBe(200);
-    expect(await listed(token)).toBe(401);
-    expect(await listed(other)).toBe(200);
-  });
-
-  it('is not revoked by another client', async () => {
-    const token = await tools.accessTokenOf(await tools.api.createKey({ scopes: ['passports:read'] }));
-    const { keyId, key } = await tools.api.createKey({ scopes: ['passports:read'] });
-    const form = new URLSearchParams({ token, client_id: keyId, client_secret: key });
-    await tools.fetch(`${tools.origin}/oauth/revoke`, { method: 'POST', body: form });
+  it('is refused at once after its own client has revoked it, and not after another one has', async () => {
+    const own = await tools.api.createKey({ scopes: ['passports:read'] });
+    const [token, other] = [await tools.accessTokenOf(own), await tools.accessTokenOf(own)];
+    const revokeAs = ({ keyId, key }: typeof own) =>
+      tools.form('/oauth/revoke', { token, client_id: keyId, client_secret: key });
+    await revokeAs(await tools.api.createKey({ scopes: ['passports:read'] }));
     expect(await listed(token)).toBe(200);
+    expect((await revokeAs(own)).status).toBe(200);
+    expect([await listed(token), await listed(other)]).toEqual([401, 200]);
   });
 
   it('is not in the database in readable form', async () => {
@@ -281,11 +241,6 @@ describe('what opens what', () => {
       expect(refused.headers.get('www-authenticate')).toContain('resource_metadata=');
       expectError(await asReply(refused), 'unauthorized');
     }
-  });
-
-  it('is no refresh token and no authorization code', async () => {
-    const token = 'x'.repeat(43);
-    expect((await tools.post(token, {})).status).toBe(401);
   });
 });
 

@@ -3,28 +3,24 @@ import { identityProvider, ProviderAway } from '../../control-plane/oidc/identit
 import { guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
 import { type MonotonicMillis, minuteMs } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
-import { type Api, cookiesOf, fromConsole, type LoggedIn, type Reply, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type HostileProvider, type Lie, startHostileProvider } from '../support/hostile-provider.ts';
+import { type Lie, startHostileProvider } from '../support/peers/hostile-provider.ts';
+import { logInAtProvider, type ProviderPerson, startTestProvider } from '../support/peers/test-provider.ts';
 import {
-  logInAtProvider,
-  type ProviderPerson,
-  startTestProvider,
-  type TestProvider,
-} from '../support/test-provider.ts';
+  type Api,
+  cookiesOf,
+  fromConsole,
+  type LoggedIn,
+  type Reply,
+  startApi,
+  startOwnApi,
+} from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi, useStarted } from '../support/service/use-api.ts';
 
 const outbound = guardedFetch({ allowPrivate: true });
-let provider: TestProvider;
-let api: Api;
-beforeAll(async () => {
-  provider = await startTestProvider();
-  api = await startApi({ provider: provider.settings });
-});
-afterAll(async () => {
-  await api?.close();
-  await provider?.close();
-  await outbound.close();
-});
+afterAll(() => outbound.close());
+const provider = useStarted(startTestProvider);
+const api = useApi(() => startOwnApi({ provider: provider.settings }));
 
 const post = (at: Api, url: string, body: object, cookie?: string): Promise<Reply> =>
   at.call({ url, key: null, headers: { ...fromConsole, ...(cookie === undefined ? {} : { cookie }) }, body });
@@ -35,10 +31,7 @@ const finish = (body: object, cookie?: string, at = api): Promise<Reply> =>
 /** A login up to the return from the provider. */
 async function returned(person: ProviderPerson, body: object = {}) {
   const begun = await begin(body);
-  return {
-    cookie: cookiesOf(begun),
-    back: await logInAtProvider(begun.body.authorization_url, person),
-  };
+  return { cookie: cookiesOf(begun), back: await logInAtProvider(begun.body.authorization_url, person) };
 }
 async function logIn(person: ProviderPerson, body: object = {}): Promise<Reply> {
   const { back, cookie } = await returned(person, body);
@@ -60,14 +53,10 @@ describe('a login with the identity provider', () => {
     const url = new URL(reply.body.authorization_url);
     expect(url.origin).toBe(provider.settings.issuer);
     expect(Object.fromEntries(url.searchParams)).toEqual({
-      client_id: 'agent-trust',
-      response_type: 'code',
-      redirect_uri: 'http://127.0.0.1:8080/console/log-in/oidc',
-      scope: 'openid email',
-      state: expect.stringMatching(/^[\w-]{43}$/),
-      nonce: expect.stringMatching(/^[\w-]{43}$/),
-      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
-      code_challenge_method: 'S256',
+      ...{ client_id: 'agent-trust', response_type: 'code' },
+      ...{ redirect_uri: 'http://127.0.0.1:8080/console/log-in/oidc', scope: 'openid email' },
+      ...{ state: expect.stringMatching(/^[\w-]{43}$/), nonce: expect.stringMatching(/^[\w-]{43}$/) },
+      ...{ code_challenge: expect.stringMatching(/^[\w-]{43}$/), code_challenge_method: 'S256' },
     });
     const again = new URL((await begin()).body.authorization_url);
     for (const name of ['state', 'nonce', 'code_challenge'])
@@ -76,6 +65,9 @@ describe('a login with the identity provider', () => {
 
   it('lets in the user with the verified address, with a session of its own', async () => {
     const user = await api.createUser({ role: 'auditor' });
+    // It asks for no code of ours.
+    await api.deps.sql`
+      UPDATE users SET totp_sealed = 'sealed', totp_confirmed_at_ms = 1 WHERE user_id = ${user.userId}`;
     const { back, cookie } = await returned(personOf(user), { return_to: '/console/audit?a=1#b' });
     const reply = await finish(back, `${cookie}; ${user.headers['cookie']?.split(';')[0]}`);
     expect(reply.status).toBe(200);
@@ -105,12 +97,9 @@ describe('a login with the identity provider', () => {
     const heir = await logIn({ ...personOf(user) });
     expectError(heir, 'login_failed');
     expect(heir.body.error.message).toContain('is linked to another login of Example Login');
-  });
-
-  it('asks for no code of ours', async () => {
-    const user = await api.createUser({ role: 'auditor' });
+    // The operator has changed the provider.
     await api.deps.sql`
-      UPDATE users SET totp_sealed = 'sealed', totp_confirmed_at_ms = 1 WHERE user_id = ${user.userId}`;
+      UPDATE oidc_identities SET issuer = 'https://before.example' WHERE user_id = ${user.userId}`;
     expect((await logIn(personOf(user))).status).toBe(200);
   });
 
@@ -137,13 +126,6 @@ describe('a login with the identity provider', () => {
     expectError(await logIn(person, { account_id: 'acct_of_nobody' }), 'login_failed');
   });
 
-  it('is not given to an account that only invites the address', async () => {
-    const user = await api.createUser({ role: 'auditor' });
-    const other = await api.createAccount({ name: 'Other' });
-    await api.call({ url: '/v1/users', key: other.key, body: { email: user.email, role: 'owner' } });
-    expect((await logIn(personOf(user))).body.session.user.user_id).toBe(user.userId);
-  });
-
   it('is in the audit, with the person, the issuer and the linked identity', async () => {
     const user = await api.createUser({ role: 'auditor' });
     const person = personOf(user);
@@ -162,27 +144,12 @@ describe('a login with the identity provider', () => {
     expect(second.after).toMatchObject({ issuer });
     expect(second.after).not.toHaveProperty('linked_subject');
   });
-
-  it('is linked anew where the operator has changed the provider', async () => {
-    const user = await api.createUser({ role: 'auditor' });
-    const person = personOf(user);
-    await logIn(person);
-    await api.deps.sql`
-      UPDATE oidc_identities SET issuer = 'https://before.example' WHERE user_id = ${user.userId}`;
-    expect((await logIn({ ...person, sub: 'another-subject' })).status).toBe(200);
-  });
 });
 
 describe('a login with the identity provider is refused', () => {
   it.each([
     ['who is no user', { sub: 'a', email: 'nobody@example.com', email_verified: true }, 'No active user'],
     ['without an address', { sub: 'b' }, 'has verified your email address'],
-    ['with no address that could be one', { sub: 'c', email: 'x', email_verified: true }, 'cannot be used'],
-    [
-      'with an address in disguise',
-      { sub: 'd', email: 'kir\u212a@example.com', email_verified: true },
-      'cannot be used here',
-    ],
     [
       'with an invisible letter in the address',
       { sub: 'e', email: 'kirk\u200b@example.com', email_verified: true },
@@ -195,7 +162,7 @@ describe('a login with the identity provider is refused', () => {
     expect(reply.headers['set-cookie']).toBeUndefined();
   });
 
-  it('to an unverified address, a disabled user and one who has not accepted', async () => {
+  it('to an unverified address, a disabled user and one whose invitation has ended', async () => {
     const user = await api.createUser({ role: 'auditor' });
     expectError(await logIn({ ...personOf(user), email_verified: false }), 'login_failed');
     const linked = personOf(user);
@@ -204,7 +171,8 @@ describe('a login with the identity provider is refused', () => {
     expectError(await logIn(linked), 'login_failed');
     expectError(await logIn(personOf(user)), 'login_failed');
     const email = 'invited-only@example.com';
-    await api.call({ url: '/v1/users', body: { email, role: 'auditor' } });
+    const { body } = await api.call({ url: '/v1/users', body: { email, role: 'auditor' } });
+    await api.deps.sql`UPDATE invitations SET expires_at_ms = 1 WHERE user_id = ${body.user.user_id}`;
     expectError(await logIn(personOf({ email })), 'login_failed');
   });
 
@@ -230,63 +198,40 @@ describe('a login with the identity provider is refused', () => {
     expectError(await finish(back, cookie), 'login_failed');
   });
 
-  it('from a page of another site', async () => {
-    const headers = { 'x-agent-trust-console': '1', 'sec-fetch-site': 'cross-site' };
-    for (const url of ['/v1/session/oidc/begin', '/v1/session/oidc'])
-      expectError(await api.call({ url, key: null, headers, body: {} }), 'cross_site_request');
-  });
-
   it('after its time, and too often', async () => {
-    const at = await startApi({ provider: provider.settings });
-    try {
-      const begun = await begin({}, at);
-      const { searchParams } = new URL(begun.body.authorization_url);
-      const back = { code: 'guessed', state: searchParams.get('state') };
-      at.stopClock();
-      at.advance(10 * minuteMs);
-      const late = await finish(back, cookiesOf(begun), at);
-      expectError(late, 'login_failed');
-      expect(late.body.error.message).toContain('too long ago');
-      for (let tries = 1; tries < 100; tries++)
-        expectError(await finish(back, undefined, at), 'login_failed');
-      const limited = await finish(back, undefined, at);
-      expectError(limited, 'rate_limited');
-      expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0);
-    } finally {
-      await at.close();
-    }
+    const at = await startOwnApi({ provider: provider.settings });
+    const begun = await begin({}, at);
+    const { searchParams } = new URL(begun.body.authorization_url);
+    const back = { code: 'guessed', state: searchParams.get('state') };
+    at.stopClock();
+    at.advance(10 * minuteMs);
+    const late = await finish(back, cookiesOf(begun), at);
+    expectError(late, 'login_failed');
+    expect(late.body.error.message).toContain('too long ago');
+    for (let tries = 1; tries < 100; tries++) expectError(await finish(back, undefined, at), 'login_failed');
+    const limited = await finish(back, undefined, at);
+    expectError(limited, 'rate_limited');
+    expect(Number(limited.headers['retry-after'])).toBeGreaterThan(0);
+    await at.close();
   });
 
   it.each([
-    'https://evil.example/console/',
-    '//evil.example/console/',
-    '/\\evil.example/console/',
-    '/console/..//evil.example',
-    '/console/../v1/gates',
-    '/consoles',
-    '/console\\..\\..\\evil',
-    '/\t/evil.example/console/',
-    'javascript:alert(1)',
-    'console/',
-    '',
+    ...['https://evil.example/console/', '/\\evil.example/console/', '/console/..//evil.example'],
+    ...['/consoles', '/\t/evil.example/console/', 'javascript:alert(1)', ''],
     `/console/${'é'.repeat(400)}`,
   ])('where it would return to %j', async (return_to) => {
     expectError(await begin({ return_to }), 'invalid_request', 'return_to');
   });
 });
 
+const tokenAnswer = (status: number, body: string): Lie => ({ tokenAnswer: { status, body } });
+
 describe('a provider that lies', () => {
-  let hostile: HostileProvider;
-  let at: Api;
+  const hostile = useStarted(startHostileProvider);
+  const at = useApi(() => startOwnApi({ provider: hostile.settings }));
   let user: LoggedIn;
   beforeAll(async () => {
-    hostile = await startHostileProvider();
-    at = await startApi({ provider: hostile.settings });
     user = await at.createUser();
-  });
-  afterAll(async () => {
-    await at?.close();
-    await hostile?.close();
   });
 
   async function loginAgainst(lie: Lie): Promise<Reply> {
@@ -306,27 +251,15 @@ describe('a provider that lies', () => {
 
   it.each<readonly [string, () => Lie]>([
     [
-      'a list of audiences with us as the party',
+      'two audiences, and us as the party',
       () => ({ claims: { aud: ['agent-trust', 'x'], azp: 'agent-trust' } }),
     ],
-    [
-      'a clock that is a little ahead',
-      () => ({ claims: { iat: seconds() + 20, auth_time: seconds() + 20 } }),
-    ],
+    ['a clock that is ahead', () => ({ claims: { iat: seconds() + 20, auth_time: seconds() + 20 } })],
     ['email_verified as text', () => ({ claims: { email_verified: 'true' } })],
-    [
-      'email_verified in UserInfo alone',
-      () => ({
-        claims: { email_verified: undefined },
-        userInfo: { sub: 'hostile-subject', email: user.email, email_verified: true },
-      }),
-    ],
+    ['email_verified in UserInfo alone', () => userInfo({ email: user.email, email_verified: true })],
     [
       'the address in UserInfo alone',
-      () => ({
-        claims: { email: undefined, email_verified: undefined },
-        userInfo: { sub: 'hostile-subject', email: user.email, email_verified: 'true' },
-      }),
+      () => userInfo({ email: user.email, email_verified: 'true' }, { email: undefined }),
     ],
   ])('is believed with %s', async (_what, lie) => {
     await unlink();
@@ -334,53 +267,31 @@ describe('a provider that lies', () => {
   });
 
   it.each<readonly [string, () => Lie]>([
-    [
-      'UserInfo verifies another address',
-      () => userInfo({ email: 'other@example.com', email_verified: true }),
-    ],
-    ['UserInfo verifies nothing', () => userInfo({ email: user.email, email_verified: 'false' })],
+    ['UserInfo verifies another', () => userInfo({ email: 'other@example.com', email_verified: true })],
     ['UserInfo verifies no address', () => userInfo({ email_verified: true })],
     ['UserInfo is of somebody else', () => userInfo({ sub: 'x', email: user.email, email_verified: true })],
     [
       'the ID token says no and UserInfo yes',
-      () => ({
-        claims: { email_verified: false },
-        userInfo: { sub: 'hostile-subject', email: user.email, email_verified: true },
-      }),
+      () => userInfo({ email: user.email, email_verified: true }, { email_verified: false }),
     ],
     ['email_verified is the text false', () => ({ claims: { email_verified: 'false' } })],
-    ['email_verified is a number', () => ({ claims: { email_verified: 1 } })],
     ['the address is a list', () => ({ claims: { email: [user.email] } })],
   ])('links nobody where %s', async (_what, lie) => {
     await unlink();
     expectError(await loginAgainst(lie()), 'login_failed');
   });
-  const userInfo = (claims: object): Lie => ({
-    claims: { email_verified: undefined },
-    userInfo: { sub: 'hostile-subject', ...claims },
+  const userInfo = (info: object, claims: object = {}): Lie => ({
+    claims: { email_verified: undefined, ...claims },
+    userInfo: { sub: 'hostile-subject', ...info },
   });
   const unlink = () => at.deps.sql`DELETE FROM oidc_identities`;
 
   it('logs in no user by an invalid subject', async () => {
     await unlink();
     const other = await at.createUser();
-    for (const sub of [
-      '',
-      ' ',
-      '\t',
-      'x'.repeat(256),
-      'käthe',
-      'a\u0000b',
-      'a\n',
-      0,
-      null,
-      true,
-      ['a'],
-      {},
-    ]) {
-      for (const { email } of [user, other])
+    for (const sub of [...['', ' ', 'x'.repeat(256), 'käthe', 'a\u0000b', 'a\n'], ...[0, null, ['a']]])
+      for (const { email } of [user, other].slice(sub === '' ? 0 : 1))
         expectError(await loginAgainst({ claims: { sub, email } }), 'login_failed');
-    }
     expect(await at.deps.sql`SELECT FROM oidc_identities`).toHaveLength(0);
     expect((await loginAgainst({ claims: { sub: 'x'.repeat(255) } })).status).toBe(200);
   });
@@ -388,31 +299,17 @@ describe('a provider that lies', () => {
   it.each<readonly [string, () => Lie]>([
     ['about its issuer', () => ({ claims: { iss: 'https://other.example' } })],
     ['about the audience', () => ({ claims: { aud: 'another-client' } })],
-    ['about the audience among others', () => ({ claims: { aud: ['agent-trust', 'x'], azp: 'x' } })],
     ['about the party alone', () => ({ claims: { azp: 'x' } })],
-    ['with an audience that is a number', () => ({ claims: { aud: 1 } })],
-    ['with no audience', () => ({ claims: { aud: [] } })],
     ['with a token issued in the future', () => ({ claims: { iat: seconds() + 60, exp: seconds() + 600 } })],
     ['with no time of issue', () => ({ claims: { iat: undefined } })],
-    ['with no end', () => ({ claims: { exp: undefined } })],
-    ['with an end that is text', () => ({ claims: { exp: `${seconds() + 60}` } })],
     ['with somebody who will log in later', () => ({ claims: { auth_time: seconds() + 3_600 } })],
-    ['with a login at no time', () => ({ claims: { auth_time: 'today' } })],
     ['with the nonce of another login', () => ({ claims: { nonce: 'another' } })],
     ['without a nonce', () => ({ claims: { nonce: undefined } })],
     ['with a token that has expired', () => ({ claims: { exp: seconds() - 60 } })],
-    ['with a token of the future', () => ({ claims: { iat: seconds() + 3_600, nbf: seconds() + 3_600 } })],
     ['with a signature of another key', () => ({ signedBy: 'stranger' })],
     ['with no signature', () => ({ signedBy: 'nobody' })],
-    [
-      'with no ID token',
-      () => ({ tokenAnswer: { status: 200, body: '{"access_token":"a","token_type":"bearer"}' } }),
-    ],
-    [
-      'with a code that was used',
-      () => ({ tokenAnswer: { status: 400, body: '{"error":"invalid_grant"}' } }),
-    ],
-    ['with no JSON', () => ({ tokenAnswer: { status: 200, body: 'hello' } })],
+    ['with no ID token', () => tokenAnswer(200, '{"access_token":"a","token_type":"bearer"}')],
+    ['with a code that was used', () => tokenAnswer(400, '{"error":"invalid_grant"}')],
   ])('is not believed: %s', async (_what, lie) => {
     const reply = await loginAgainst(lie());
     expectError(reply, 'login_failed');
@@ -420,9 +317,9 @@ describe('a provider that lies', () => {
   });
 
   it.each<readonly [string, Lie]>([
-    ['fails', { tokenAnswer: { status: 500, body: '{}' } }],
-    ['does not know this service', { tokenAnswer: { status: 401, body: '{"error":"invalid_client"}' } }],
-    ['answers without an end', { tokenAnswer: { status: 200, body: ' '.repeat(300_000) } }],
+    ['fails', tokenAnswer(500, '{}')],
+    ['does not know this service', tokenAnswer(401, '{"error":"invalid_client"}')],
+    ['answers without an end', tokenAnswer(200, ' '.repeat(300_000))],
   ])('counts as away where it %s', async (_what, lie) => {
     expectError(await loginAgainst(lie), 'service_unavailable');
   });
@@ -444,30 +341,23 @@ describe('the ways to log in', () => {
 
   it('have no provider where none is set, and a login with it says so', async () => {
     const at = await startApi();
-    try {
-      expect(await methods(at)).toMatchObject({ oidc: null });
-      expectError(await begin({}, at), 'invalid_request');
-    } finally {
-      await at.close();
-    }
+    expect(await methods(at)).toMatchObject({ oidc: null });
+    expectError(await begin({}, at), 'invalid_request');
+    await at.close();
   });
 
   it('say that the provider is away, while passwords go on', async () => {
     const own = await startTestProvider();
-    const at = await startApi({ provider: own.settings });
-    try {
-      const person = await at.createUser();
-      own.state = 'away';
-      expect(await methods(at)).toMatchObject({ oidc: { name: 'Example Login', available: false } });
-      const begun = await begin({}, at);
-      expectError(begun, 'service_unavailable');
-      expect(begun.body.error.message).toContain('Log in with your password');
-      const { email, password } = person;
-      expect((await post(at, '/v1/session', { email, password })).status).toBe(200);
-    } finally {
-      await own.close();
-      await at.close();
-    }
+    const at = await startOwnApi({ provider: own.settings });
+    const { email, password } = await at.createUser();
+    own.state = 'away';
+    expect(await methods(at)).toMatchObject({ oidc: { name: 'Example Login', available: false } });
+    const begun = await begin({}, at);
+    expectError(begun, 'service_unavailable');
+    expect(begun.body.error.message).toContain('Log in with your password');
+    expect((await post(at, '/v1/session', { email, password })).status).toBe(200);
+    await own.close();
+    await at.close();
   });
 });
 

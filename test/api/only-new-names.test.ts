@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { describe, expect, it } from 'vitest';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 /** `If-None-Match: *` on what creates (contract §4): one resource of a name, whoever asks at once. */
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api?.close());
+const api = useApi();
 
 const bodies: Readonly<Record<string, (name: string) => object>> = {
   gates: (name) => ({ name, trust_level: 'L1' }),
@@ -18,22 +14,15 @@ const bodies: Readonly<Record<string, (name: string) => object>> = {
 const onlyNew = { 'if-none-match': '*' };
 
 describe.each(Object.entries(bodies))('of %s', (resource, bodyOf) => {
+  const url = `/v1/${resource}`;
   const create = (name: string, headers: Readonly<Record<string, string>>, key?: string) =>
-    api.call({
-      method: 'POST',
-      url: `/v1/${resource}`,
-      body: bodyOf(name),
-      headers,
-      ...(key === undefined ? {} : { key }),
-    });
+    api.call({ method: 'POST', url, body: bodyOf(name), headers, ...(key === undefined ? {} : { key }) });
 
   it('makes one of a name, however many ask at once', async () => {
-    for (const name of ['first', 'second', 'third']) {
-      const answers = await Promise.all(Array.from({ length: 10 }, () => create(name, onlyNew)));
-      expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(412)]);
-      const refused = answers.filter(({ status }) => status !== 201);
-      for (const answer of refused) expectError(answer, 'precondition_failed');
-    }
+    const answers = await Promise.all(Array.from({ length: 10 }, () => create('first', onlyNew)));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([201, ...Array(9).fill(412)]);
+    const refused = answers.filter(({ status }) => status !== 201);
+    for (const answer of refused) expectError(answer, 'precondition_failed');
   });
 
   it('makes another one without the header, in another account, and for a replay', async () => {

@@ -1,56 +1,33 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { thumbprint } from '../../shared/crypto/keyset.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 const logged: string[] = [];
 const write = (fields: object, message: string) => void logged.push(JSON.stringify({ ...fields, message }));
 const recordingLogger: Logger = {
-  debug: write,
-  info: write,
-  warn: write,
-  error: write,
+  ...{ debug: write, info: write, warn: write, error: write },
   child: () => recordingLogger,
 };
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi({ logger: recordingLogger });
-});
-afterAll(() => api.close());
+const api = useApi(() => startOwnApi({ logger: recordingLogger }));
 
 describe('without a key', () => {
   it('GET /livez and /readyz answer', async () => {
     expect((await api.call({ url: '/livez', key: null })).body).toEqual({ status: 'live' });
     const readiness = await api.call({ url: '/readyz', key: null });
     expect(readiness.status).toBe(200);
-    expect(readiness.body).toEqual({
-      status: 'ready',
-      draining: false,
-      database: 'reachable',
-      push: 'connected',
-      appending: 'working',
-      push_lost: 0,
-      bad_signing_keys: 0,
-      master_key: 'settled',
-      database_connections_max: 8,
-      database_connections_refused: 0,
-      replica: null,
-      sidecars: { connected: 0, clock_offset_ms_max: 0 },
-      history: { state: 'whole', missing: null },
-      log: {
-        state: 'working',
-        origin: null,
-        size: 0,
-        published_at: null,
-        witnessed_size: 0,
-        witnessed_at: null,
-        witnesses: [],
-      },
+    expect(readiness.body).toMatchObject({
+      ...{ status: 'ready', draining: false, database: 'reachable', push: 'connected', appending: 'working' },
+      ...{ push_lost: 0, bad_signing_keys: 0, master_key: 'settled', replica: null },
+      ...{ database_connections_max: 8, database_connections_refused: 0 },
+      ...{ sidecars: { connected: 0, clock_offset_ms_max: 0 }, history: { state: 'whole', missing: null } },
+      log: { state: 'working', origin: null, size: 0, witnesses: [] },
     });
   });
 
@@ -80,10 +57,7 @@ describe('without a key', () => {
     const { body, headers } = await api.call({ url: '/.well-known/jwks.json', key: null });
     expect(headers['cache-control']).toBe('public, max-age=30');
     expect(body.keys.map((key: { purpose: string }) => key.purpose).toSorted()).toEqual([
-      'attestation',
-      'catalog',
-      'log',
-      'passport',
+      ...['attestation', 'catalog', 'log', 'passport'],
     ]);
     for (const key of body.keys) {
       expect(Object.keys(key)).not.toContain('d');
@@ -92,18 +66,16 @@ describe('without a key', () => {
   });
 });
 
-describe('our own faults', () => {
-  it('answer 500 without their message, are logged under the request id, and counted', async () => {
-    const { id } = await api.createGate();
-    await api.deps.sql`UPDATE gates SET constraints = '{"unknown": 1}' WHERE gate_id = ${id}`;
-    const reply = await api.call({ url: `/v1/gates/${id}` });
-    expectError(reply, 'internal_error');
-    expect(JSON.stringify(reply.body)).not.toContain('constraints');
-    const line = logged.find((each) => each.includes(reply.body.error.request_id) && each.includes('failed'));
-    expect(line).toContain('the stored constraints of a gate can be read');
-    const metrics = await api.call({ url: '/metrics', key: null });
-    expect(metrics.body).toContain('agent_trust_internal_errors_total{kind="invariant"} 1');
-  });
+it('our own faults answer 500 without their message, are logged under the request id, and counted', async () => {
+  const { id } = await api.createGate();
+  await api.deps.sql`UPDATE gates SET constraints = '{"unknown": 1}' WHERE gate_id = ${id}`;
+  const reply = await api.call({ url: `/v1/gates/${id}` });
+  expectError(reply, 'internal_error');
+  expect(JSON.stringify(reply.body)).not.toContain('constraints');
+  const line = logged.find((each) => each.includes(reply.body.error.request_id) && each.includes('failed'));
+  expect(line).toContain('the stored constraints of a gate can be read');
+  const metrics = await api.call({ url: '/metrics', key: null });
+  expect(metrics.body).toContain('agent_trust_internal_errors_total{kind="invariant"} 1');
 });
 
 it('a form that its sender breaks off is no failure of ours', async () => {

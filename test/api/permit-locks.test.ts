@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { findStoredRecords } from '../../control-plane/attestations/stored-records.ts';
 import { changePermits } from '../../control-plane/outcomes/change-permits.ts';
 import { beginPermits, lockPermits } from '../../control-plane/outcomes/outcome-store.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { waitingForLocks } from '../support/postgres.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { waitingForLocks } from '../support/database/postgres.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
+const api = useApi();
 
 /** Otherwise one of the two fails after a second, and with it a batch of records or of outcomes. */
 it('a void and an outcome of the same two PERMITs lock them in one order', async () => {

@@ -1,12 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { isPlainText } from '../../shared/model/plain-text.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi();
+/** What `:issuer`, `:gate` and `:passport` are replaced by. */
+let ids: Readonly<Record<'issuer' | 'gate' | 'passport', string>>;
 beforeAll(async () => {
-  api = await startApi();
+  const [{ issuer_id }, { gate_id }] = [await api.createIssuer(), await api.createGate()];
+  ids = { issuer: issuer_id, gate: gate_id, passport: (await api.issuePassport()).passport_id };
 });
-afterAll(() => api.close());
 
 /** Every field whose text people or models read, and a body that is right but for it. */
 const fields: readonly (readonly [
@@ -54,53 +57,29 @@ const fields: readonly (readonly [
   ['POST', '/v1/approvals/appr_a/deny', 'note', (note) => ({ note })],
 ];
 
-/** What `:issuer`, `:gate` and `:passport` are replaced by. */
-interface Ids {
-  readonly issuer: string;
-  readonly gate: string;
-  readonly passport: string;
-}
+describe('text that people read', () => {
+  // Each range that is refused, by its ends.
+  it.each([
+    ...['\u0000', '\n', '\u001b', '\u001f', '\u007f', '\u0085', '\u009f', '\u061c', '\u200e', '\u200f'],
+    ...['\u2028', '\u2029', '\u202a', '\u202e', '\u2066', '\u2069'],
+  ])('cannot hold %j', (character) => {
+    expect(isPlainText(`Pay ${character}eve`)).toBe(false);
+  });
 
-let ids: Ids;
-beforeAll(async () => {
-  const [issuer, gate, passport] = await Promise.all([
-    api.createIssuer(),
-    api.createGate(),
-    api.issuePassport(),
-  ]);
-  ids = { issuer: issuer.issuer_id, gate: gate.gate_id, passport: passport.passport_id };
-});
-
-/** Each range that is refused, by one of its characters. */
-const misleading: readonly (readonly [name: string, character: string])[] = [
-  ['a line break', '\n'],
-  ['an escape', '\u001b'],
-  ['a control of the second block', '\u0085'],
-  ['an Arabic letter mark', '\u061c'],
-  ['a left-to-right mark', '\u200e'],
-  ['a line separator', '\u2028'],
-  ['a right-to-left override', '\u202e'],
-  ['a bidirectional isolate', '\u2066'],
-];
-
-describe.each(fields)('%s %s: %s', (method, path, param, body) => {
-  it.each(misleading)('cannot hold %s', async (_name, character) => {
-    const text = `Pay ${character}eve`;
-    const url = path.replace(/:(issuer|gate|passport)/, (_all, kind: keyof Ids) => ids[kind]);
-    const reply = await api.call({
-      method,
-      url,
-      body: { ...body(text), ...(param.startsWith('subject.') ? { issuer_id: ids.issuer } : {}) },
-    });
+  it.each(fields)('is held to that by %s %s: %s', async (method, path, param, body) => {
+    const url = path.replace(/:(issuer|gate|passport)/, (_all, kind: keyof typeof ids) => ids[kind]);
+    const issuer = param.startsWith('subject.') ? { issuer_id: ids.issuer } : {};
+    const key = url === '/v1/accounts' ? api.operatorKey : api.adminKey;
+    const reply = await api.call({ method, url, key, body: { ...body('Pay \u202eeve'), ...issuer } });
     expectError(reply, 'invalid_request', param);
     expect(reply.body.error.message).toMatch(
       /must hold no .*control, bidirectional or line-separator characters\.$/,
     );
   });
-});
 
-it('may be in any script, with joiners and emoji', async () => {
-  const name = 'שלום · नमस्ते · 👩‍💻 · naïve — “ok”';
-  expect((await api.createIssuer({ name })).name).toBe(name);
-  expect((await api.issuePassport({ agent_id: name })).agent_id).toBe(name);
+  it('may be in any script, with joiners and emoji', async () => {
+    const name = 'שלום · नमस्ते · 👩‍💻 · naïve — “ok”';
+    expect((await api.createIssuer({ name })).name).toBe(name);
+    expect((await api.issuePassport({ agent_id: name })).agent_id).toBe(name);
+  });
 });

@@ -1,19 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { keepPolicyOf } from '../../control-plane/gates/keep-policies.ts';
 import { findUnkeptGates } from '../../control-plane/gates/policy-store.ts';
 import { takeSnapshot } from '../../control-plane/sync/take-snapshot.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let accountId: AccountId;
 beforeAll(async () => {
-  api = await startApi();
   accountId = (await api.call({ url: '/v1/accounts' })).body.items[0].account_id;
 });
-afterAll(() => api?.close());
 
 const put = (id: string, body: object) => api.call({ method: 'PUT', url: `/v1/gates/${id}`, body });
 const publish = async (id: string, permissions: readonly object[]): Promise<Reply['body']> =>

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hourMs } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
+const api = useApi(startOwnApi);
 
 const get = async (path: string) => (await api.call({ url: `/v1/passports${path}` })).body;
 const act = (id: string, what: string, body?: object) =>
@@ -35,16 +32,8 @@ describe('GET /passports', () => {
     api.advance(hourMs);
 
     const all = await get(`?issuer_id=${issuer_id}`);
-    expect(idsOf(all)).toEqual([
-      never,
-      expiredRevoked,
-      expiredSuspended,
-      expired,
-      revoked,
-      suspended,
-      active,
-    ]);
-    expect(all).toMatchObject({ total: 7, limit: 50, offset: 0 });
+    const others = [expiredRevoked, expiredSuspended, expired, revoked, suspended];
+    expect(idsOf(all)).toEqual([never, ...others, active]);
     for (const [status, ids] of [
       ['active', [never, active]],
       ['suspended', [suspended]],
@@ -64,101 +53,45 @@ describe('GET /passports', () => {
     expect(idsOf(await get(`?issuer_id=iss_${'0'.repeat(26)}`))).toEqual([]);
   });
 
-  it('answers what a list shows, and nothing secret or large', async () => {
-    const issued = await api.issuePassport();
-    const { items } = await get('?limit=1');
-    expect(items[0]).toEqual({
-      passport_id: issued.id,
-      id: issued.id,
-      agent_id: issued.agent_id,
-      agent_name: issued.agent_name,
-      issuer_id: issued.issuer_id,
-      permissions: issued.permissions,
-      trust_tier: issued.trust_tier,
-      owner: null,
-      wallet_id: null,
-      federated: false,
-      status: 'active',
-      issued_at: issued.issued_at,
-      created_at: issued.created_at,
-      expires_at: issued.expires_at,
-    });
-  });
-
   it.each([
     ['status', 'status=paused'],
-    ['trust_tier', 'trust_tier=L0'],
-    ['issuer_id', 'issuer_id=acme'],
-    ['limit', 'limit=1000'],
     ['state', 'state=active'],
   ])('400: names %s for ?%s', async (param, query) => {
     expectError(await api.call({ url: `/v1/passports?${query}` }), 'invalid_request', param);
   });
 });
 
-describe('GET /passports/:id', () => {
-  it('answers the issued passport, with its issuer and its use', async () => {
-    const { issuer_id } = await api.createIssuer({ domain: 'acme.example' });
-    const { jwt, private_key, ...issued } = await api.issuePassport({ issuer_id });
-    expect([jwt, private_key]).not.toContain(undefined);
-    expect(await get(`/${issued.id}`)).toEqual({
-      ...issued,
-      federated: false,
-      issuer_domain: 'acme.example',
-      use_count: 0,
-      last_used_at: null,
-      revoked_at: null,
-      revocation_reason: null,
-      revoked_by: null,
-    });
-    const lastUsedAtMs = api.deps.clock.now();
-    await api.deps.sql`INSERT INTO passport_use VALUES (${issued.id}, 7, ${lastUsedAtMs})`;
-    expect(await get(`/${issued.id}`)).toMatchObject({
-      use_count: 7,
-      last_used_at: new Date(lastUsedAtMs).toISOString(),
-    });
+it('GET /passports/:id answers the issued passport, with its issuer and its use', async () => {
+  const { issuer_id } = await api.createIssuer({ domain: 'acme.example' });
+  const { jwt, private_key, ...issued } = await api.issuePassport({ issuer_id });
+  expect([jwt, private_key]).not.toContain(undefined);
+  expect(await get(`/${issued.id}`)).toEqual({
+    ...issued,
+    ...{ federated: false, issuer_domain: 'acme.example', use_count: 0, last_used_at: null },
+    ...{ revoked_at: null, revocation_reason: null, revoked_by: null },
+  });
+  const lastUsedAtMs = api.deps.clock.now();
+  await api.deps.sql`INSERT INTO passport_use VALUES (${issued.id}, 7, ${lastUsedAtMs})`;
+  expect(await get(`/${issued.id}`)).toMatchObject({
+    use_count: 7,
+    last_used_at: new Date(lastUsedAtMs).toISOString(),
   });
 });
 
 describe('GET /passports/:id/verify', () => {
   const verdict = (more: object) => expect.objectContaining(more);
 
-  it('answers the union of both variants for a valid one', async () => {
-    const issued = await api.issuePassport({ trust_tier: 'L2' });
-    expect(await get(`/${issued.id}/verify`)).toEqual({
-      valid: true,
-      passport_id: issued.id,
-      agent_id: issued.agent_id,
-      trust_tier: 'L2',
-      status: 'active',
-      expires_at: issued.expires_at,
-      is_expired: false,
-      expired: false,
-      is_revoked: false,
-      revoked: false,
-      reason: null,
-      revoked_at: null,
-      revocation_reason: null,
-    });
-  });
-
-  it('calls a passport of a compromised key not valid, and one of the next key valid', async () => {
-    const before = await api.issuePassport();
-    await api.call({
-      method: 'POST',
-      url: '/v1/signing-keys/rotate',
-      body: { purpose: 'passport', compromised: true },
-    });
-    expect(await get(`/${before.id}/verify`)).toEqual(verdict({ valid: false, reason: 'key_compromised' }));
-    const after = await api.issuePassport();
-    expect(await get(`/${after.id}/verify`)).toEqual(verdict({ valid: true, reason: null }));
-  });
-
   it('names the most severe fault', async () => {
     const { issuer_id } = await api.createIssuer();
     const { id } = await api.issuePassport({ issuer_id, expires_in: '1h' });
     const setIssuer = (status: string) =>
       api.call({ method: 'PUT', url: `/v1/issuers/${issuer_id}`, body: { status } });
+    expect(await get(`/${id}/verify`)).toEqual(
+      verdict({
+        ...{ valid: true, passport_id: id, status: 'active', reason: null, is_expired: false },
+        ...{ expired: false, is_revoked: false, revoked: false, revoked_at: null, revocation_reason: null },
+      }),
+    );
     await setIssuer('suspended');
     expect(await get(`/${id}/verify`)).toEqual(verdict({ valid: false, reason: 'issuer_suspended' }));
     await act(id, 'suspend');
@@ -172,13 +105,8 @@ describe('GET /passports/:id/verify', () => {
     const { body } = await act(id, 'revoke', { reason: 'leaked' });
     expect(await get(`/${id}/verify`)).toEqual(
       verdict({
-        valid: false,
-        status: 'revoked',
-        reason: 'revoked',
-        is_expired: true,
-        is_revoked: true,
-        revoked_at: body.revoked_at,
-        revocation_reason: 'leaked',
+        ...{ valid: false, status: 'revoked', reason: 'revoked', is_expired: true, is_revoked: true },
+        ...{ revoked_at: body.revoked_at, revocation_reason: 'leaked' },
       }),
     );
   });

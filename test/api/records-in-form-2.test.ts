@@ -1,23 +1,23 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { recordFormOf } from '../../control-plane/attestations/record-form.ts';
-import { type ChainHead, emptyChain } from '../../shared/attestation/chain.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
-import { keyset } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
+import { noCarried } from '../../shared/model/attestation.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { Api, Reply } from '../support/api.ts';
-import { verifyExport } from '../support/independent-verifier.mjs';
-import { type SidecarPair, startSidecarPair } from '../support/sidecar-pair.ts';
-import { connectSidecar, recordOf } from '../support/test-sidecar.ts';
-import { recordFaultOf } from '../support/verify-export.ts';
+import type { SpooledExtras } from '../../shared/wire/sync/sync.ts';
+import { verifyExport } from '../support/data/independent-verifier.mjs';
+import { replayText } from '../support/data/replay.ts';
+import { sampleCarried } from '../support/data/sample-chains.ts';
+import type { Api, Reply } from '../support/service/api.ts';
+import { startSidecarPair } from '../support/service/sidecar-pair.ts';
+import { connectSidecar, recordOf } from '../support/service/test-sidecar.ts';
+import { useStarted } from '../support/service/use-api.ts';
 
-let pair: SidecarPair;
+const pair = useStarted(startSidecarPair);
 let api: Api;
-beforeAll(async () => {
-  pair = await startSidecarPair();
+beforeAll(() => {
   ({ api } = pair);
 });
-afterAll(() => pair?.close());
 
 const policyOf = async (gateId: string): Promise<string> => {
   const [row] = await api.deps.sql<{ hash: string }[]>`
@@ -64,11 +64,8 @@ describe('a record of a sidecar', () => {
     const request = { permission_key: 'orders:create' };
     const before = await policyOf(gateId);
     const old = await pair.check(0, gateId, token, request);
-    await api.call({
-      method: 'PUT',
-      url: `/v1/gates/${gateId}`,
-      body: { constraints: { pii_controls: { mode: 'log_only', types: ['ip_address'] } } },
-    });
+    const constraints = { pii_controls: { mode: 'log_only', types: ['ip_address'] } };
+    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { constraints } });
     await pair.caughtUp();
     const after = await policyOf(gateId);
     expect(after).not.toBe(before);
@@ -100,29 +97,7 @@ describe('a record of a sidecar', () => {
       .body;
     expect(attestations).toHaveLength(1);
     expect(attestations[0]).toMatchObject({
-      approval_id,
-      policy_hash,
-      trust_level: 'L1',
-      state_age_ms: null,
-    });
-  });
-});
-
-describe('a record of the control plane', () => {
-  it('names the policy that decided, and no age', async () => {
-    const { gateId, token } = await pair.setUp({ gate: {} });
-    const { body } = await api.call({
-      method: 'POST',
-      url: `/v1/gates/${gateId}/check`,
-      body: { passport: token, request: { permission_key: 'orders:create' } },
-    });
-    const record = (await api.call({ url: `/v1/attestations/${body.attestation_id}` })).body;
-    expect(record).toMatchObject({
-      policy_hash: await policyOf(gateId),
-      trust_level: 'L1',
-      state_age_ms: null,
-      domain: null,
-      asserted: false,
+      ...{ approval_id, policy_hash, trust_level: 'L1', state_age_ms: null },
     });
   });
 });
@@ -147,6 +122,50 @@ describe('ingest', () => {
     const lie = await sidecar.send(4, [made({ policy_hash, trust_level: 'L3' })], { form: 2 });
     expect(lie.body.error).toMatchObject({ code: 'record_refused' });
     expect(lie.body.error.refused[0].message).toContain('trust_level');
+  });
+
+  it('carries the members of a newer sidecar through list, exports and verifiers, and replay judges none', async () => {
+    const { gate_id: gateId } = await api.createGate();
+    const passport = await api.issuePassport();
+    const sidecar = await connectSidecar(api);
+    const policy_hash = await policyOf(gateId);
+    const made = (extras: object) => recordOf(api, { gateId, passport }, { ...form2, policy_hash, extras });
+    const names = Object.entries(sampleCarried);
+    const records = [...names.map(([name, value]) => made({ [name]: value })), made(sampleCarried), made({})];
+    expect((await sidecar.send(1, records, { form: 2 })).status).toBe(200);
+    const lines = await exported();
+    const whole = records.map(({ id }) => lines.find((line) => line.id === id));
+    for (const [place, [name, value]] of names.entries())
+      expect(whole[place]).toMatchObject({ ...noCarried, [name]: value });
+    expect(whole.slice(-2)).toMatchObject([sampleCarried, noCarried]);
+    const { body } = await api.call({ url: `/v1/attestations/${records[7]?.id}` });
+    expect(body).toEqual(whole[7]);
+    const text = lines.map((line) => JSON.stringify(line)).join('\n');
+    expect(replayText(text).unjudged).toMatchObject({ members: 8 });
+  });
+
+  it.each([
+    [{ conditions: ['Not an id'] }],
+    [{ conditions: Array(65).fill('a') }],
+    [{ external: { decision: true } }],
+    [{ facts: Array(33).fill(sampleCarried.facts?.[0]) }],
+    [{ facts: [{ path: '/other/a', commitment: sampleCarried.user }] }],
+    [{ facts: [{ path: '/request/\ud800', commitment: sampleCarried.user }] }],
+    [{ permit_token: '' }],
+    [{ shadow: { policy_hash: sampleCarried.user, decision: 'MAYBE', reason: null, condition: null } }],
+    [{ units: { tokens: 0.5 } }],
+    [{ units: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`u${i}`, 1])) }],
+    [{ user: 'someone' }],
+  ])('refuses a member that is not of its type or passes its bound: %o', async (extras) => {
+    const passport = await api.issuePassport();
+    const sidecar = await connectSidecar(api);
+    const record = recordOf(
+      api,
+      { gateId: null, passport },
+      { ...form2, trust_level: null, policy_hash: null, extras: extras as SpooledExtras },
+    );
+    const { body } = await sidecar.send(1, [record], { form: 2 });
+    expect(body.error.refused).toEqual([{ seq: 1, message: 'extras is not valid' }]);
   });
 
   it('names a policy that was lost with a database once the gate has had the same one again', async () => {
@@ -197,40 +216,10 @@ describe('the form of new records', () => {
     return (await recordFormOf(api.deps.sql, { clock, afterMs: 1_000 }))();
   };
 
-  it('is 2 in a database that no other version has used', async () => {
+  it('is 2 in a new database, and 1 for the time given behind an upgrade', async () => {
     expect(await formAt(0)).toBe(2);
-  });
-
-  it('is 1 for the time given behind an upgrade', async () => {
     await api.deps.sql`UPDATE record_form SET upgraded_at_ms = 5000`;
     expect([await formAt(5_999), await formAt(6_000)]).toEqual([1, 2]);
     await api.deps.sql`UPDATE record_form SET upgraded_at_ms = NULL`;
-  });
-
-  it('may change along a chain, which verifies', async () => {
-    const passport = await api.issuePassport();
-    const { gate_id: gateId } = await api.createGate();
-    const { appending } = api.deps;
-    const check = async () =>
-      api.call({
-        method: 'POST',
-        url: `/v1/gates/${gateId}/check`,
-        body: { passport: passport.jwt, request: { permission_key: 'orders:create' } },
-      });
-    const recordForm = appending.recordForm;
-    for (const form of [1, 2, 1] as const) {
-      Object.assign(appending, { recordForm: () => form });
-      await check();
-    }
-    Object.assign(appending, { recordForm });
-    const { body } = await api.call({ url: `/v1/attestations?passport_id=${passport.passport_id}` });
-    const records: readonly Reply['body'][] = body.attestations.toReversed();
-    expect(records.map((each) => 'asserted' in each)).toEqual([false, true, false]);
-    const keys = keyset(api.deps.ed25519, api.deps.signingKeys.all());
-    let head: ChainHead = emptyChain;
-    for (const each of records) {
-      expect(await recordFaultOf(each, head, keys)).toBeNull();
-      head = each;
-    }
   });
 });

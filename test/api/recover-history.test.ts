@@ -1,51 +1,33 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { approveAhead, askingRules, standingApprovalOf } from '../support/standing-approvals.ts';
-import { type ConnectedSidecar, connectSidecar, recordOf } from '../support/test-sidecar.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { approveAhead, askingRules, standingApprovalOf } from '../support/service/standing-approvals.ts';
+import { type ConnectedSidecar, connectSidecar, recordOf } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let sidecar: ConnectedSidecar;
 beforeAll(async () => {
-  api = await startApi();
   sidecar = await connectSidecar(api);
 });
-afterAll(() => api.close());
 
 const recover = async (body: object) => (await api.call({ url: '/v1/sync/history/recover', body })).body;
 
 it('takes back what a signed state proves, and begins a generation in which nothing is missing', async () => {
   const { sql } = api.deps;
   const other = await connectSidecar(api, { key: (await api.createAccount()).key });
-  const [revoked, suspended, active] = [
-    await api.issuePassport(),
-    await api.issuePassport(),
-    await api.issuePassport(),
-  ];
+  const [revoked, suspended, active] = await Promise.all([1, 2, 3].map(() => api.issuePassport()));
   const [deleted, gate] = [await api.createGate(), await api.createGate()];
   const { keyId } = await api.createKey({ name: 'ended', scopes: ['gates:read'] });
   const tenant = await api.createAccount();
   const issuerOf = async (mode: 'live' | 'test') => {
     const { key } = await api.createKey({ name: 'i', scopes: ['admin:*'], mode }, tenant.key);
-    const made = await api.call({
-      url: '/v1/issuers',
-      key,
-      body: { name: `Issuer ${mode}`, trust_tier: 'L1' },
-    });
-    await api.call({
-      method: 'PUT',
-      url: `/v1/issuers/${made.body.issuer_id}`,
-      key,
-      body: { status: 'suspended' },
-    });
-    return made.body.issuer_id as string;
+    const { issuer_id } = await api.createIssuer({ name: `Issuer ${mode}` }, key);
+    await api.call({ method: 'PUT', url: `/v1/issuers/${issuer_id}`, key, body: { status: 'suspended' } });
+    return issuer_id as string;
   };
   const issuers = [await issuerOf('live'), await issuerOf('test')];
-  await api.call({
-    method: 'PUT',
-    url: `/v1/accounts/${tenant.accountId}`,
-    body: { status: 'suspended' },
-  });
+  await api.call({ method: 'PUT', url: `/v1/accounts/${tenant.accountId}`, body: { status: 'suspended' } });
   // One is an owner of a passport, the other was suspended before.
   const { passport_id: owned } = await api.issuePassport({ owner: 'team: a' });
   const [{ accountId } = { accountId: '' }] = await sql<{ accountId: string }[]>`
@@ -79,16 +61,23 @@ it('takes back what a signed state proves, and begins a generation in which noth
 
   const forged = { ...signed, snapshot: signed.snapshot.replace('"api_keys":[', '"api_keys":[ ') };
   expect((await api.call({ ...state, body: { signed: forged, entries: [] } })).body).toEqual({ ends: 0 });
-  expect((await api.call({ ...state, key: other.key, body: { signed, entries: [] } })).body).toEqual({
-    ends: 0,
-  });
-  expect((await api.call({ ...state, body: { signed, entries: [] } })).body).toEqual({ ends: 9 });
+  const body = { signed, entries: [] };
+  expect((await api.call({ ...state, key: other.key, body })).body).toEqual({ ends: 0 });
+  expect((await api.call({ ...state, body })).body).toEqual({ ends: 10 });
 
   const plan = await recover({ apply: false });
   expect(plan).toMatchObject({ state: 'regressed', applied: false, by_hand: [] });
   expect(plan.taken_back.map(({ id }: { id: string }) => id).sort()).toEqual(
     [
-      ...[revoked.passport_id, suspended.passport_id, deleted.gate_id, keyId, tenant.accountId, ...issuers],
+      ...[
+        revoked.passport_id,
+        suspended.passport_id,
+        owned,
+        deleted.gate_id,
+        keyId,
+        tenant.accountId,
+        ...issuers,
+      ],
       ...['team: a', 'no passport yet'].map((owner) => `owner:${accountId}:live:${owner}`),
     ].sort(),
   );

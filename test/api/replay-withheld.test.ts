@@ -1,20 +1,19 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { exportText } from '../support/exports.ts';
-import { replayText } from '../support/replay.ts';
-import { recordWithheld } from '../support/withheld-records.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { replayText } from '../support/data/replay.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { exportText } from '../support/service/exports.ts';
+import { useApi } from '../support/service/use-api.ts';
+import { recordWithheld } from '../support/service/withheld-records.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let records: readonly Reply['body'][];
 let text: string;
 beforeAll(async () => {
-  api = await startApi();
   goToNoon(api);
   records = await recordWithheld(api);
   text = await exportText(api);
 });
-afterAll(() => api.close());
 
 it('a record lacks a permission and a domain with personal data, also where nothing says that it was found', () => {
   const left = records.map(({ permission_key: key, domain, reason, pii }) => [

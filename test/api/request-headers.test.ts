@@ -1,18 +1,18 @@
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { RawConnection } from '../support/raw-http.ts';
-import { adapters } from '../support/server-under-test.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { RawConnection } from '../support/base/raw-http.ts';
+import { adapters } from '../support/peers/server-under-test.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { startTestSidecar, type TestSidecar } from '../support/service/sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let gateId: string;
 let jwt: string;
 const ports = new Map<string, number>();
 const sidecars: TestSidecar[] = [];
 beforeAll(async () => {
-  api = await startApi();
   await api.app.listen({ host: '127.0.0.1', port: 0 });
   ports.set('the control plane', (api.app.server.address() as AddressInfo).port);
   for (const adapter of adapters) {
@@ -29,7 +29,6 @@ afterAll(async () => {
     await sidecar.close();
     sidecar.removeFolder();
   }
-  await api?.close();
 });
 
 const programs = ['the control plane', ...adapters.map(({ name }) => `a sidecar on ${name}`)];
@@ -41,7 +40,8 @@ async function send(program: string, path: string, headers: readonly string[], b
   await connection.send(body);
   const answer = await connection.next();
   await connection.leave();
-  return { status: answer?.status, error: JSON.parse(answer?.body ?? '{}').error };
+  const read = JSON.parse(String(answer?.body ?? '{}'));
+  return { status: answer?.status, body: read, error: read.error };
 }
 
 describe.each(programs)('%s', (program) => {
@@ -63,11 +63,53 @@ describe.each(programs)('%s', (program) => {
     ['content-type', () => [bearer(), json, json]],
     ['content-type', () => [bearer(), 'Content-Type: text/plain', json]],
     ['idempotency-key', () => [bearer(), json, 'Idempotency-Key: a', 'Idempotency-Key: b']],
+    ['host', () => [bearer(), json, 'Host: x']],
+    ['host', () => [bearer(), json, 'hOST: evil.example']],
+    ['host', () => [bearer(), 'Host:', json]],
   ])('refuses a second %s', async (param, headers) => {
     for (const path of paths()) {
       const { status, error } = await send(program, path, headers(), check());
       expect(status, path).toBe(400);
       expect(error).toMatchObject({ code: 'invalid_request', param });
+    }
+  });
+
+  it.each([
+    '/livez',
+    '/nowhere',
+    '/v1/nowhere',
+    '/access/v1/evaluation',
+    '/gate_01hzzzzzzzzzzzzzzzzzzzzzzz/any',
+  ])('refuses a second host at %s, too', async (path) => {
+    const { status, error } = await send(program, path, ['Host: evil.example'], '');
+    expect(status).toBe(400);
+    expect(error).toMatchObject({ code: 'invalid_request', param: 'host' });
+  });
+
+  it.each(['text/plain', 'application/x-www-form-urlencoded', ';;'])(
+    'reads an outcome that is sent as %s',
+    async (type) => {
+      const headers = [bearer(), json];
+      const hold = { passport: jwt, request: { permission_key: 'orders:create', amount: 1, hold: true } };
+      const permit = await send(program, paths()[0] ?? '', headers, JSON.stringify(hold));
+      expect(permit.status).toBe(200);
+      const path = `/v1/attestations/${permit.body.attestation_id}/outcome`;
+      const sent = await send(program, path, [bearer(), `Content-Type: ${type}`], '{"outcome":"served"}');
+      expect([200, 202]).toContain(sent.status);
+    },
+  );
+
+  it.each<[string, readonly string[], string]>([
+    ['a body that is said to be text', ['Content-Type: text/plain'], 'content-type'],
+    ['a body that is said to be a form', ['Content-Type: application/x-www-form-urlencoded'], 'content-type'],
+    ['a request id of two words', [json, 'X-Request-Id: two words'], 'x-request-id'],
+    ['a request id that is too long', [json, `X-Request-Id: ${'x'.repeat(129)}`], 'x-request-id'],
+    ['two request ids', [json, 'X-Request-Id: a', 'X-Request-Id: b'], 'x-request-id'],
+  ])('refuses an evaluation with %s', async (_what, headers, param) => {
+    for (const path of ['/access/v1/evaluation', '/access/v1/evaluations']) {
+      const { status, error } = await send(program, path, [bearer(), ...headers], '{}');
+      expect(status, path).toBe(400);
+      expect(error, path).toMatchObject({ code: 'invalid_request', param });
     }
   });
 
@@ -95,14 +137,8 @@ describe.each(programs)('%s', (program) => {
 
 it('the control plane refuses them at every operation', async () => {
   const bearer = `Authorization: Bearer ${api.adminKey}`;
-  for (const path of [
-    '/v1/issuers',
-    '/v1/gates',
-    '/v1/passports',
-    '/mcp',
-    '/oauth/token',
-    '/oauth/register',
-  ]) {
+  const paths = ['/v1/issuers', '/v1/gates', '/v1/passports', '/mcp', '/oauth/token', '/oauth/register'];
+  for (const path of paths) {
     const twice = await send('the control plane', path, [bearer, bearer], '{}');
     expect(twice.status, path).toBe(400);
     const packed = await send('the control plane', path, [bearer, 'Content-Encoding: gzip'], '{}');

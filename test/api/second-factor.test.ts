@@ -1,16 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { totpCode } from '../../control-plane/people/totp.ts';
-import { type Api, fromConsole, type LoggedIn, type Reply, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { beginTotp, codeOf, logInAgain } from '../support/good-calls.ts';
+import { fromConsole, type LoggedIn, type Reply, startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { beginTotp, codeOf, logInAgain } from '../support/service/good-calls.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
+const api = useApi(startOwnApi);
+beforeAll(() => {
   // No step of the codes ends between two requests.
   api.stopClock();
 });
-afterAll(() => api.close());
 
 const own = (
   { headers }: Pick<LoggedIn, 'headers'>,

@@ -1,23 +1,22 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
 import { contentHash, sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon, hashOf, openAnApproval } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type ConnectedSidecar, connectSidecar, settlementCall } from '../support/test-sidecar.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon, hashOf, openAnApproval } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { type ConnectedSidecar, connectSidecar, settlementCall } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let sidecar: ConnectedSidecar;
 let gateId: string;
 let passport: Reply['body'];
 
 beforeAll(async () => {
-  api = await startApi();
   goToNoon(api);
   sidecar = await connectSidecar(api);
 });
-afterAll(() => api.close());
 beforeEach(async () => {
   passport = await api.issuePassport();
   gateId = (await api.createGate({ constraints: { spend_limits: { daily_usd: 100 } } })).gate_id;
@@ -28,10 +27,7 @@ const suspend = (hash: number, held: object[], amount = 0) => ({
   connection_id: sidecar.connectionId,
   holder: Buffer.from(api.deps.random.bytes(16)).toString('hex'),
   passport_id: passport.passport_id,
-  token_hash: sha256Hex(passport.jwt),
-  gate_id: gateId,
-  gate_version: 1,
-  request_hash: hashOf(hash),
+  ...{ token_hash: sha256Hex(passport.jwt), gate_id: gateId, gate_version: 1, request_hash: hashOf(hash) },
   idempotency_key: null,
   kind: 'suspend',
   approval_id: api.deps.random.newId('appr', api.deps.clock.now()),
@@ -45,11 +41,7 @@ const suspend = (hash: number, held: object[], amount = 0) => ({
 const settle = (body: Parameters<typeof settlementCall>[0]) =>
   api.call({ url: '/v1/sync/settlements', key: sidecar.key, body: settlementCall(body) });
 const heldFrom = (startsAtMs: number) => ({
-  kind: 'gate_spend',
-  gate_id: gateId,
-  passport_id: null,
-  token_hash: null,
-  window: 'day',
+  ...{ kind: 'gate_spend', gate_id: gateId, passport_id: null, token_hash: null, window: 'day' },
   starts_at_ms: startsAtMs,
   units: 0,
 });
@@ -103,18 +95,10 @@ describe('an idempotency key without a gate', () => {
         url: '/v1/sync/settlements',
         key: from.key,
         body: settlementCall({
-          sidecar_id: from.sidecarId,
-          connection_id: from.connectionId,
-          holder: 'ab'.repeat(16),
-          kind: 'look_up',
-          passport_id: passport.passport_id,
-          token_hash: sha256Hex(passport.jwt),
-          gate_id: null,
-          gate_version: 0,
-          request_hash: contentHash(request),
-          idempotency_key: 'order-1',
-          approval_id: null,
-          short: [],
+          ...{ sidecar_id: from.sidecarId, connection_id: from.connectionId, holder: 'ab'.repeat(16) },
+          ...{ kind: 'look_up', passport_id: passport.passport_id, token_hash: sha256Hex(passport.jwt) },
+          ...{ gate_id: null, gate_version: 0, request_hash: contentHash(request) },
+          ...{ idempotency_key: 'order-1', approval_id: null, short: [] },
         }),
       });
     expect((await lookUp(sidecar)).body.answers).toMatchObject([{ kind: 'replayed' }]);

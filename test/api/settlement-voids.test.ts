@@ -1,15 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon, hashOf } from '../support/approvals.ts';
-import { faultyDatabase } from '../support/faulty-sql.ts';
-import { ofGate } from '../support/lease-holder.ts';
-import { waitingForLocks } from '../support/postgres.ts';
+import type { SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
+import type { SpooledRecord } from '../../shared/wire/sync/sync.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon, hashOf } from '../support/service/approvals.ts';
+import { ofGate } from '../support/service/lease-holder.ts';
 import {
   type ConnectedSidecar,
   connectSidecar,
@@ -17,20 +15,16 @@ import {
   newReaderId,
   recordOf,
   settlementCall,
-} from '../support/test-sidecar.ts';
-import { until } from '../support/until.ts';
+} from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let sidecar: ConnectedSidecar;
 let holder: string;
 let gateId: GateId;
 let passport: Reply['body'];
 
-beforeAll(async () => {
-  api = await startApi();
-  goToNoon(api);
-});
-afterAll(() => api.close());
+beforeAll(() => goToNoon(api));
 beforeEach(async () => {
   sidecar = await connectSidecar(api);
   holder = Buffer.from(api.deps.random.bytes(16)).toString('hex');
@@ -38,7 +32,7 @@ beforeEach(async () => {
   const constraints = { spend_limits: { daily_usd: 100 }, rate_limits: { requests_per_day: 10 } };
   gateId = (await api.createGate({ constraints })).gate_id;
 });
-afterEach(() => expectSoundStore(api));
+afterAll(() => expectSoundStore(api));
 
 const usd = 1_000_000;
 
@@ -72,15 +66,9 @@ async function given(): Promise<readonly [usd: number, requests: number]> {
 }
 
 const bound = (change: object = {}) => ({
-  sidecar_id: sidecar.sidecarId,
-  connection_id: sidecar.connectionId,
-  holder,
-  passport_id: passport.passport_id,
-  token_hash: sha256Hex(passport.jwt),
-  gate_id: gateId,
-  gate_version: 1,
-  request_hash: hashOf(1),
-  idempotency_key: 'order-1' as string | null,
+  ...{ sidecar_id: sidecar.sidecarId, connection_id: sidecar.connectionId, holder },
+  ...{ passport_id: passport.passport_id, token_hash: sha256Hex(passport.jwt), gate_id: gateId },
+  ...{ gate_version: 1, request_hash: hashOf(1), idempotency_key: 'order-1' as string | null },
   ...change,
 });
 const settle = async (
@@ -197,35 +185,6 @@ describe('the void of a permit', () => {
     expect(await given()).toEqual([30, 3]);
   });
 
-  it('frees no more than the holder has, whatever it claims', async () => {
-    const took = await lease();
-    const entry = {
-      voids: permitRecord(took).id,
-      took,
-      amount_micro_usd: 1_000_000 * usd,
-      timestamp_ms: api.deps.clock.now(),
-    };
-    expect((await sidecar.send(1, [entry as unknown as SpooledRecord])).status).toBe(200);
-    expect(await given()).toEqual([0, 3]);
-  });
-
-  it('and the permit itself, at the same moment, leave one of them', async () => {
-    const took = await lease();
-    for (let round = 0; round < 4; round++) {
-      const record = permitRecord([]);
-      const change = { idempotency_key: `order-${round}` };
-      const [answer] = await Promise.all([permit(record, change), voidOf(record.id, [])]);
-      expect(['committed', 'voided']).toContain(answer.kind);
-      const own = (await records()).filter(
-        ({ id, refers_to }: { id: string; refers_to: string | null }) =>
-          id === record.id || refers_to === record.id,
-      );
-      expect(own).toHaveLength(answer.kind === 'committed' ? 2 : 0);
-    }
-    expect(await given()).toEqual([40, 4]);
-    expect(took).toHaveLength(2);
-  });
-
   it('gives its approval back to the request', async () => {
     const took = await lease();
     const suspend = newSuspend();
@@ -248,22 +207,6 @@ describe('the void of a suspend', () => {
   const statusOf = async (approvalId: string) =>
     (await api.call({ url: `/v1/approvals/${approvalId}` })).body.status;
   const expiry = [{ decision: 'SUSPEND', resolution: 'expired' }];
-  /** Runs `during` while nobody may change approvals, and resolves when what it began is over. */
-  const whileApprovalsAreLocked = async (during: () => Promise<Promise<unknown>[]>) => {
-    const other = await api.deps.sql.reserve();
-    let begun: Promise<unknown>[];
-    try {
-      await other`BEGIN`;
-      await other`LOCK TABLE approvals IN EXCLUSIVE MODE`;
-      begun = await during();
-    } finally {
-      await other`ROLLBACK`;
-      other.release();
-    }
-    return Promise.all(begun);
-  };
-  const untilWaiting = (count: number) =>
-    until(async () => (await waitingForLocks(api.deps.sql)) === count, { what: `${count} that wait` });
 
   it('that was committed frees its money with its own commit, and attests the end of its approval', async () => {
     const [money] = await lease();
@@ -275,21 +218,6 @@ describe('the void of a suspend', () => {
     expect(await records()).toMatchObject(expiry);
     expect(await expireApprovals(api.deps)).toBe(0);
     expect(await records()).toMatchObject(expiry);
-  });
-
-  it('that commits after its client was refused waits for it, and frees its money', async () => {
-    const [money] = await lease();
-    const suspend = newSuspend();
-    const [answer] = await whileApprovalsAreLocked(async () => {
-      const settled = settle(suspend);
-      await untilWaiting(1);
-      const voided = voidOf(suspend.approval_id, [money]);
-      await untilWaiting(2);
-      return [settled, voided];
-    });
-    expect(answer).toMatchObject({ kind: 'suspended', is_new: true });
-    expect(await given()).toEqual([30, 4]);
-    expect(await statusOf(suspend.approval_id)).toBe('expired');
   });
 
   it('that comes before it prevents the approval for good, and frees its units', async () => {
@@ -320,26 +248,6 @@ describe('the void of a suspend', () => {
     await api.call({ url: `/v1/approvals/${suspend.approval_id}/approve`, body: {} });
     await voidOf(suspend.approval_id, [money]);
     expect([await statusOf(suspend.approval_id), await given()]).toEqual(['approved', [40, 4]]);
-  });
-
-  it('of the control plane itself, whose commit was not confirmed, frees its money', async () => {
-    const gate = await api.createGate({
-      constraints: { spend_limits: { daily_usd: 100 }, approvals: { above_usd: 50 } },
-    });
-    gateId = gate.gate_id;
-    const asking = {
-      url: `/v1/gates/${gateId}/check`,
-      body: { passport: passport.jwt, request: { permission_key: 'orders:create', amount: 80 } },
-    };
-    const { sql } = api.deps;
-    (api.deps as { sql: typeof sql }).sql = faultyDatabase(sql, 0).sql;
-    try {
-      expect((await api.call(asking)).status).toBeGreaterThanOrEqual(500);
-    } finally {
-      (api.deps as { sql: typeof sql }).sql = sql;
-    }
-    await until(async () => (await given())[0] === 0, { what: 'the money' });
-    expect((await api.call(asking)).body).toMatchObject({ decision: 'SUSPEND' });
   });
 });
 
@@ -389,23 +297,6 @@ describe('a reading, by which a request is answered with the PERMIT of another',
     await voidOf(reader, []);
     expect(await standing()).toBe(true);
     expect(await lookUp()).toMatchObject(replayed);
-  });
-
-  it('holds beside others: the last one decides', async () => {
-    const took = await lease();
-    const record = permitRecord(took);
-    await permit(record);
-    const readers = [newReaderId(), newReaderId(), newReaderId()];
-    expect(await Promise.all(readers.map((reader) => lookUp(reader)))).toMatchObject(
-      readers.map(() => replayed),
-    );
-    await voidOf(record.id, took);
-    for (const reader of readers) {
-      expect(await standing()).toBe(true);
-      await voidOf(reader, []);
-    }
-    expect(await standing()).toBe(false);
-    expect(await given()).toEqual([30, 3]);
   });
 
   it('is not begun after its void', async () => {
@@ -504,24 +395,6 @@ describe('a reading, by which a request is answered with the PERMIT of another',
     const sent = { ...entry, timestamp_ms: api.deps.clock.now() } as unknown as SpooledRecord;
     expect((await sidecar.send(seq, [sent])).status).toBe(200);
     expect(await standing()).toBe(false);
-  });
-
-  it('and a void of the PERMIT at the same moment keep it only if a request may be answered with it', async () => {
-    await lease();
-    for (let round = 0; round < 6; round++) {
-      const change = { idempotency_key: `order-${round}` };
-      const record = permitRecord([]);
-      await permit(record, change);
-      const reader = newReaderId();
-      const asking = { ...bound(change), kind: 'look_up', approval_id: null, short: [], reader_id: reader };
-      const [answer] = await Promise.all([settle(asking), voidOf(record.id, [])]);
-      const isVoided = (await records()).some(
-        ({ refers_to }: { refers_to: string }) => refers_to === record.id,
-      );
-      expect([answer.kind, isVoided]).toEqual(
-        answer.kind === 'replayed' ? ['replayed', false] : ['none', true],
-      );
-    }
   });
 
   it('is bounded: a PERMIT with sixteen readers is permanent', async () => {

@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { must } from '../../shared/errors/assert.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { adapters } from '../support/server-under-test.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { expectWithin, timeUntil } from '../support/time-promise.ts';
-import { until } from '../support/until.ts';
+import { describe, expect, it } from 'vitest';
+import { expectWithin, timeUntil } from '../support/base/time-promise.ts';
+import { until } from '../support/base/until.ts';
+import { adapters } from '../support/peers/server-under-test.ts';
+import { ownerOf } from '../support/service/exports.ts';
+import { useApi, useSidecar } from '../support/service/use-api.ts';
 
 const order = { permission_key: 'orders:create', amount: 12.5 };
 
@@ -12,17 +11,8 @@ const order = { permission_key: 'orders:create', amount: 12.5 };
 const forgedFrom = (jwt: string): string => jwt.slice(0, -4) + (jwt.endsWith('AAAA') ? 'AAAQ' : 'AAAA');
 
 describe.each(adapters)('a sidecar behind $name', (adapter) => {
-  let api: Api;
-  let sidecar: TestSidecar;
-  beforeAll(async () => {
-    api = await startApi();
-    sidecar = await startTestSidecar({ api, adapter });
-  });
-  afterAll(async () => {
-    await sidecar?.close();
-    sidecar?.removeFolder();
-    await api?.close();
-  });
+  const api = useApi();
+  const sidecar = useSidecar(() => ({ api, adapter }));
 
   const isThere = async (id: string) => (await api.call({ url: `/v1/attestations/${id}` })).status === 200;
   const attestation = async (id: string) => {
@@ -61,6 +51,9 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     });
   });
 
+  // The rest is the same behind each server.
+  if (adapter !== adapters.at(-1)) return;
+
   it('answers and records as the control plane does', async () => {
     const gate = await api.createGate({ constraints: { spend_limits: { per_transaction_usd: 10 } } });
     const passport = await api.issuePassport();
@@ -77,41 +70,6 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     expect(second.previous_attestation_hash).toBe(first.hash);
   });
 
-  it('writes a token that does not verify into the chain of the gate, or of the account, and never of its passport', async () => {
-    const gate = await api.createGate();
-    const { jwt } = await api.issuePassport();
-    await sidecar.caughtUp();
-    const forged = forgedFrom(jwt);
-    const atGate = await sidecar.check(gate.gate_id, forged, order);
-    const alone = await sidecar.check(null, forged, order);
-    const accountId = must((await api.call({ url: '/v1/accounts' })).body.items[0], 'an operator').account_id;
-    expect(await attestation(atGate.body.attestation_id)).toMatchObject({
-      chain_id: gate.gate_id,
-      passport_id: null,
-    });
-    expect(await attestation(alone.body.attestation_id)).toMatchObject({
-      chain_id: accountId,
-      passport_id: null,
-      gate_id: null,
-    });
-  });
-
-  it('caches a verified passport, but no decision', async () => {
-    const gate = await api.createGate();
-    const passport = await api.issuePassport();
-    await sidecar.caughtUp();
-    expect((await sidecar.check(gate.gate_id, passport.jwt, order)).body.decision).toBe('PERMIT');
-    expect(
-      (await sidecar.check(gate.gate_id, passport.jwt, { permission_key: 'orders:delete' })).body.reason,
-    ).toBe('permission_not_granted');
-    const revoked = await api.call({
-      url: `/v1/passports/${passport.passport_id}/revoke?wait_ms=5000`,
-      body: {},
-    });
-    expect(revoked.status).toBe(200);
-    expect((await sidecar.check(gate.gate_id, passport.jwt, order)).body.reason).toBe('passport_revoked');
-  });
-
   it('enforces a changed gate, and answers 404 once it is deleted', async () => {
     const gate = await api.createGate();
     const passport = await api.issuePassport();
@@ -126,33 +84,22 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
     expect((await sidecar.check(gate.gate_id, passport.jwt, order)).status).toBe(404);
   });
 
-  it('takes the gate of an enforcement from the request, and checks the passport alone without one', async () => {
-    const gate = await api.createGate({ trust_level: 'L2' });
-    const passport = await api.issuePassport();
-    await sidecar.caughtUp();
-    const named = await sidecar.check(null, passport.jwt, { ...order, gate_id: gate.gate_id });
-    expect(named.body.reason).toBe('trust_level_insufficient');
-    const alone = await sidecar.check(null, passport.jwt, order);
-    expect(alone.body).toMatchObject({
-      decision: 'PERMIT',
-      constraints_evaluated: ['passport', 'issuer', 'permission'],
-    });
-    expect((await attestation(alone.body.attestation_id)).gate_id).toBeNull();
-  });
-
-  it('decides for many unknown passports at once', async () => {
+  it('writes a token that does not verify into the chain of the gate, or of the account, and never of its passport', async () => {
     const gate = await api.createGate();
-    const passports = await Promise.all(Array.from({ length: 40 }, () => api.issuePassport()));
+    const { jwt } = await api.issuePassport();
     await sidecar.caughtUp();
-    const replies = await Promise.all(
-      passports.flatMap(({ jwt }, i) => [
-        sidecar.check(gate.gate_id, jwt, order),
-        sidecar.check(gate.gate_id, i % 2 === 0 ? jwt : forgedFrom(jwt), order),
-      ]),
-    );
-    const reasons = replies.map(({ body }) => body.reason);
-    expect(reasons.filter((reason) => reason === null)).toHaveLength(60);
-    expect(reasons.filter((reason) => reason === 'passport_signature_invalid')).toHaveLength(20);
-    expect(new Set(replies.map(({ body }) => body.attestation_id)).size).toBe(80);
+    const forged = forgedFrom(jwt);
+    const atGate = await sidecar.check(gate.gate_id, forged, order);
+    const alone = await sidecar.check(null, forged, order);
+    const { accountId } = await ownerOf(api);
+    expect(await attestation(atGate.body.attestation_id)).toMatchObject({
+      chain_id: gate.gate_id,
+      passport_id: null,
+    });
+    expect(await attestation(alone.body.attestation_id)).toMatchObject({
+      chain_id: accountId,
+      passport_id: null,
+      gate_id: null,
+    });
   });
 });

@@ -1,31 +1,23 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { ErrorCode } from '../../shared/errors/catalogue.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { RawConnection } from '../support/raw-http.ts';
-import { adapters } from '../support/server-under-test.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+import { RawConnection } from '../support/base/raw-http.ts';
+import { adapters } from '../support/peers/server-under-test.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi, useSidecar } from '../support/service/use-api.ts';
 
 const order = { permission_key: 'orders:create' };
 
 /** What a caller can do wrong, answered by the sidecar word for word as by the control plane. */
 describe.each(adapters)('a sidecar behind $name', (adapter) => {
-  let api: Api;
-  let sidecar: TestSidecar;
+  const api = useApi();
   let gateId: string;
   let jwt: string;
+  const sidecar = useSidecar(() => ({ api, adapter }));
   beforeAll(async () => {
-    api = await startApi();
-    sidecar = await startTestSidecar({ api, adapter });
     gateId = (await api.createGate()).gate_id;
     jwt = (await api.issuePassport()).jwt;
     await sidecar.caughtUp();
-  });
-  afterAll(async () => {
-    await sidecar?.close();
-    sidecar?.removeFolder();
-    await api?.close();
   });
 
   /** Sends the same to both, and returns the sidecar's answer after it was found equal. */
@@ -86,33 +78,6 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
         expectError(await ask(path, { key, body: '{' }), 'insufficient_scope');
       }
     });
-
-    it('accepts every key with scopes that imply the needed one', async () => {
-      for (const scope of ['enforcement:check', 'gates:manage', 'admin:*']) {
-        const { key } = await api.createKey({ scopes: [scope] });
-        await sidecar.caughtUp();
-        expect((await sidecar.check(gateId, jwt, order, key)).status).toBe(200);
-      }
-    });
-
-    it('refuses a key once it is deleted or expired', async () => {
-      const deleted = await api.createKey({ scopes: ['admin:*'] });
-      const expiresAt = Date.now() + 60_000;
-      const expiring = await api.createKey({
-        scopes: ['admin:*'],
-        expires_at: new Date(expiresAt).toISOString(),
-      });
-      await sidecar.caughtUp();
-      expect((await sidecar.check(gateId, jwt, order, deleted.key)).status).toBe(200);
-      await api.call({ method: 'DELETE', url: `/v1/api-keys/${deleted.keyId}` });
-      await sidecar.caughtUp();
-      expectError(await sidecar.check(gateId, jwt, order, deleted.key), 'unauthorized');
-      sidecar.stopClockAt(expiresAt - 1);
-      expect((await sidecar.check(gateId, jwt, order, expiring.key)).status).toBe(200);
-      sidecar.stopClockAt(expiresAt);
-      expectError(await sidecar.check(gateId, jwt, order, expiring.key), 'unauthorized');
-      sidecar.resume();
-    });
   });
 
   it('refuses a key that is deleted between head and body, and leaves no record', async () => {
@@ -168,33 +133,6 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
       }
       expect(await decisionCount()).toEqual(before);
     });
-
-    it('is the answer for addresses and methods that do not exist, with and without a key', async () => {
-      for (const key of [api.adminKey, null]) {
-        for (const path of [
-          '/',
-          '/v1',
-          '/v1/enforce/',
-          '/v1/gates',
-          `/v1/gates/${gateId}/check/x`,
-          '/nowhere',
-        ]) {
-          expectError(await sidecar.call({ method: 'POST', path, key }), 'route_not_found');
-        }
-        for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-          expectError(await sidecar.call({ method, path: '/v1/enforce', key }), 'route_not_found');
-        }
-      }
-    });
-
-    it('is the answer for a gate of the account’s own from the sight of its other mode', async () => {
-      const { key } = await api.createKey({ scopes: ['admin:*'], mode: 'test' });
-      await sidecar.caughtUp();
-      expectError(
-        await ask(`/v1/gates/${gateId}/check`, { key, body: { passport: jwt, request: order } }),
-        'gate_not_found',
-      );
-    });
   });
 
   describe('400', () => {
@@ -203,37 +141,17 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
 
     const wrongBodies: readonly (readonly [ErrorCode, string | Uint8Array])[] = [
       ['invalid_json', '{'],
-      ['invalid_json', 'null x'],
-      ['invalid_json', text('{"amount":01}')],
-      ['invalid_json', text('{"amount":NaN}')],
       ['invalid_json', `\u{feff}${text('{}')}`],
       ['invalid_json', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
       ['invalid_request', ''],
       ['invalid_request', '[]'],
-      ['invalid_request', '7'],
-      ['invalid_request', '{}'],
-      ['invalid_request', '{"request":{}}'],
-      ['invalid_request', '{"passport":"x"}'],
       ['invalid_request', '{"passport":7,"request":{}}'],
-      ['invalid_request', '{"passport":null,"request":{}}'],
-      ['invalid_request', text('[]')],
-      ['invalid_request', text('"x"')],
-      ['invalid_request', text('null')],
-      ['invalid_request', '{"passport":"x","request":{},"gate":"y"}'],
-      ['invalid_request', '{"passport":"x","request":{},"__proto__":{}}'],
       ['invalid_request', text('{"__proto__":{"amount":1}}')],
-      ['invalid_request', text('{"a":[{"__proto__":1}]}')],
       ['invalid_request', text('{"note":"\\ud800"}')],
-      ['invalid_request', text('{"\\udfff":1}')],
-      ['invalid_request', text(`{"a":${deep(31)}}`)],
       ['invalid_request', text(`{"a":${deep(1_000)}}`)],
       ['invalid_request', text('{"permission_key":"orders:*"}')],
-      ['invalid_request', text('{"permission_key":7}')],
-      ['invalid_request', text('{"permission_key":"orders:create","action":"orders:delete"}')],
-      ['invalid_request', text('{"url":"/orders"}')],
-      ['invalid_request', text('{"domain":"a b"}')],
+      ['invalid_request', text('{"amount":1e-7}')],
       ['body_too_large', text(`{"note":"${'a'.repeat(limits.bodyBytesMax)}"}`)],
-      ['body_too_large', text(`{"note":"${'a'.repeat(1_000_000)}"}`)],
     ];
     it.each(wrongBodies.map(([code, body]) => [code, String(body).slice(0, 60), body] as const))(
       '%s: %s',
@@ -243,46 +161,6 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
         expect((await ask('/v1/enforce', { body })).body.error.code).toBe(code);
       },
     );
-
-    it.each([
-      '-1',
-      '-0.000001',
-      '1e-7',
-      '0.1234567',
-      '1e400',
-      '-1e400',
-      '1000000000.000001',
-      '1e10',
-      '"5"',
-      'true',
-      '[]',
-      '{}',
-    ])('is the answer for the amount %s', async (amount) => {
-      for (const name of ['amount', 'amount_usd', 'estimated_cost_usd']) {
-        expectError(
-          await ask('/v1/enforce', { body: text(`{"${name}":${amount}}`) }),
-          'invalid_request',
-          `request.${name}`,
-        );
-      }
-    });
-
-    it.each(['0', '-0', '0.000001', '12.5', '999999999.999999', '1e9', '1E3', '5.0'])(
-      'is not the answer for the amount %s',
-      async (amount) => {
-        expect((await sidecar.call({ path: '/v1/enforce', body: text(`{"amount":${amount}}`) })).status).toBe(
-          200,
-        );
-      },
-    );
-
-    it('is the answer for two names of the amount that differ, and not for two that agree', async () => {
-      const differ = text('{"amount":1,"amount_usd":2}');
-      expectError(await ask('/v1/enforce', { body: differ }), 'invalid_request', 'request.amount_usd');
-      expect(
-        (await sidecar.call({ path: '/v1/enforce', body: text('{"amount":1,"amount_usd":1.0}') })).status,
-      ).toBe(200);
-    });
 
     it('is the answer for a request that names another gate than its address', async () => {
       const check = (request: object) =>
@@ -305,22 +183,6 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
         expect(replies.map((reply) => reply.body.decision)).toEqual(['PERMIT', 'PERMIT']);
       }
     });
-
-    it.each([
-      '/v1/gates/%ZZ/check',
-      '/v1/gates/%E0%A4%A/check',
-      '/v1/gates/%/check',
-      '/%FF',
-      `/v1/gates/${'a'.repeat(513)}/check`,
-    ])('is the answer for the address %s', async (path) => {
-      expectError(await ask(path, { body: {} }), 'invalid_request');
-      expectError(await ask(path, { key: null, body: {} }), 'invalid_request');
-    });
-  });
-
-  it('refuses U+0000 in the address', async () => {
-    const path = '/v1/gates/gate_%00/check';
-    expectError(await ask(path, { body: { passport: jwt, request: order } }), 'invalid_request', 'id');
   });
 
   it('ignores the query string', async () => {
@@ -332,18 +194,7 @@ describe.each(adapters)('a sidecar behind $name', (adapter) => {
   });
 
   it('answers a decision, not an error, for any fault of the passport', async () => {
-    for (const token of [
-      '',
-      ' ',
-      'a.b.c',
-      '...',
-      '\u0000',
-      'é',
-      '🎫',
-      jwt.repeat(20),
-      `${jwt}\n`,
-      jwt.replaceAll('.', '..'),
-    ]) {
+    for (const token of ['', 'a.b.c', '\u0000', '🎫', jwt.repeat(20), `${jwt}\n`]) {
       const reply = await sidecar.check(gateId, token, order);
       expect([reply.status, reply.body.reason]).toEqual([200, 'passport_malformed']);
     }

@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { Reply } from '../support/api.ts';
-import { startTestSidecar } from '../support/sidecar.ts';
-import { isPassing, type SidecarPair, startSidecarPair, tally } from '../support/sidecar-pair.ts';
-import { expectWithin, timed } from '../support/time-promise.ts';
-import { until, untilAnswer } from '../support/until.ts';
+import { expectWithin, timed } from '../support/base/time-promise.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import type { Reply } from '../support/service/api.ts';
+import { startTestSidecar } from '../support/service/sidecar.ts';
+import { isPassing, type SidecarPair, startSidecarPair, tally } from '../support/service/sidecar-pair.ts';
+import { useStarted } from '../support/service/use-api.ts';
 
 const order = { permission_key: 'orders:create' };
 const ofDollars = (amount: number) => ({ ...order, amount });
@@ -14,11 +15,7 @@ const times = <T>(count: number, each: (i: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => each(i));
 
 describe('limits over two sidecars', () => {
-  let pair: SidecarPair;
-  beforeAll(async () => {
-    pair = await startSidecarPair();
-  });
-  afterAll(() => pair?.close());
+  const pair = useStarted(startSidecarPair);
 
   const check: SidecarPair['check'] = (...asked) => pair.check(...asked);
 
@@ -26,46 +23,6 @@ describe('limits over two sidecars', () => {
     const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 25 } } });
     const replies = await Promise.all(times(80, (i) => check(i, gateId, token, order)));
     expect(tally(replies)).toEqual({ PERMIT: 25, rate_limit_exceeded: 55 });
-  });
-
-  it('permit the last request of a limit wherever it comes in, one after the other', async () => {
-    const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 7 } } });
-    const replies: Reply[] = [];
-    for (const i of times(9, (each) => each)) replies.push(await check(i, gateId, token, order));
-    expect(replies.map(({ body }) => body.decision)).toEqual([
-      ...times(7, () => 'PERMIT'),
-      ...times(2, () => 'BLOCK'),
-    ]);
-  });
-
-  it('leave to the next request what one that is blocked had asked for in vain, at whichever sidecar', async () => {
-    const gate = { rate_limits: { requests_per_day: 3 }, spend_limits: { daily_usd: 10 } };
-    const { gateId, token } = await pair.setUp({ gate });
-    const places = [0, 1, 0, 0, 1];
-    const amounts = [6, 6, 1, 3, 0];
-    const reasons: string[] = [];
-    for (const [n, place] of places.entries()) {
-      const { body } = await check(place, gateId, token, ofDollars(amounts[n] ?? 0));
-      reasons.push(body.reason ?? body.decision);
-    }
-    expect(reasons).toEqual([
-      ...['PERMIT', 'spend_limit_exceeded', 'PERMIT', 'PERMIT'],
-      'rate_limit_exceeded',
-    ]);
-  });
-
-  it('name the rate limit that blocks where the money would be there', async () => {
-    const gate = { rate_limits: { requests_per_day: 1 }, spend_limits: { daily_usd: 1_000 } };
-    const { gateId, token } = await pair.setUp({ gate });
-    expect((await check(0, gateId, token, ofDollars(1))).body.decision).toBe('PERMIT');
-    // Until its record is shipped the unit counts as lent at the other sidecar, and not as used.
-    await until(async () => (await check(1, gateId, token, ofDollars(150))).body['used'] === 1, {
-      what: 'the record of the PERMIT',
-    });
-    for (const i of [0, 1, 1, 0]) {
-      const { body } = await check(i, gateId, token, ofDollars(150));
-      expect(body).toMatchObject({ reason: 'rate_limit_exceeded', limit: 1, used: 1, requested: 1 });
-    }
   });
 
   it('permit no cent more than the limit, and with demand all of it', async () => {
@@ -88,78 +45,6 @@ describe('limits over two sidecars', () => {
       what: 'the rest of the limit',
     });
     expect((await check(1, gateId, token, ofDollars(0.000001))).body.reason).toBe('spend_limit_exceeded');
-  });
-
-  it('hold for each passport on its own where the limit says so', async () => {
-    const gate = { rate_limits: { requests_per_day: 2, per: 'passport' } };
-    const { gateId, token } = await pair.setUp({ gate });
-    const other = (await pair.api.issuePassport()).jwt;
-    const replies = await Promise.all(times(12, (i) => check(i, gateId, i % 4 < 2 ? token : other, order)));
-    expect(tally(replies)).toEqual({ PERMIT: 4, rate_limit_exceeded: 8 });
-  });
-
-  it("count a passport's own limits at every gate, and without one", async () => {
-    const constraints = { rate_limits: { requests_per_day: 3 }, spend_limits: { monthly_usd: 5 } };
-    const { gateId, token } = await pair.setUp({ gate: {}, passport: { constraints } });
-    const second = (await pair.api.createGate()).gate_id;
-    await pair.caughtUp();
-    expect((await check(0, gateId, token, ofDollars(2))).body.decision).toBe('PERMIT');
-    expect((await check(1, second, token, ofDollars(3.5))).body.reason).toBe('spend_limit_exceeded');
-    expect((await check(1, second, token, ofDollars(3))).body.decision).toBe('PERMIT');
-    expect((await check(0, null, token, ofDollars(0))).body.decision).toBe('PERMIT');
-    expect((await check(1, null, token, ofDollars(0))).body.reason).toBe('rate_limit_exceeded');
-  });
-
-  it('are untouched by a blocked request, whatever the reason', async () => {
-    const gate = {
-      rate_limits: { requests_per_day: 2 },
-      spend_limits: { daily_usd: 10 },
-      allowed_domains: ['api.example.com'],
-    };
-    const { gateId, token } = await pair.setUp({ gate });
-    const allowed = { ...order, domain: 'api.example.com' };
-    const blocked = await Promise.all([
-      ...times(10, (i) => check(i, gateId, token, { ...allowed, domain: 'evil.example.com' })),
-      ...times(10, (i) => check(i, gateId, token, { ...allowed, amount: 10.5 })),
-    ]);
-    expect(tally(blocked)).toEqual({ domain_not_allowed: 10, spend_limit_exceeded: 10 });
-    expect((await check(0, gateId, token, { ...allowed, amount: 5 })).body.decision).toBe('PERMIT');
-    // The money is there, the request is not the last one.
-    expect((await check(1, gateId, token, { ...allowed, amount: 5 })).body.decision).toBe('PERMIT');
-    expect((await check(0, gateId, token, { ...allowed, amount: 0 })).body.reason).toBe(
-      'rate_limit_exceeded',
-    );
-  });
-
-  it('name the missed limit, the amount, and when to retry', async () => {
-    const gate = { rate_limits: { requests_per_day: 1 }, spend_limits: { daily_usd: 10 } };
-    const { gateId, token } = await pair.setUp({ gate });
-    const nowMs = pair.api.deps.clock.now();
-    const midnightMs = windowAt('day', nowMs).endsAtMs;
-    const midnight = new Date(midnightMs).toISOString();
-    const first = await check(0, gateId, token, ofDollars(6));
-    // Until it is on record, what it used counts as lent.
-    await pair.attestation(first.body.attestation_id);
-    pair.sidecars[1].stopClockAt(nowMs);
-    onTestFinished(() => pair.sidecars[1].resume());
-    const money = (await check(1, gateId, token, ofDollars(4.5))).body;
-    expect(money).toMatchObject({ limit: 10, used: 6, requested: 4.5, reset_at: midnight });
-    const rate = (await check(1, gateId, token, ofDollars(1))).body;
-    expect(rate).toMatchObject({
-      reason: 'rate_limit_exceeded',
-      limit: 1,
-      used: 1,
-      requested: 1,
-      reset_at: midnight,
-    });
-    for (const { retry } of [money, rate])
-      expect(retry).toEqual({ retryable: true, after_ms: midnightMs - nowMs });
-    const never = (await check(0, gateId, token, ofDollars(10.5))).body;
-    expect(never).toMatchObject({
-      reason: 'spend_limit_exceeded',
-      retry: { retryable: false },
-      reset_at: null,
-    });
   });
 
   it.each([
@@ -194,21 +79,6 @@ describe('limits over two sidecars', () => {
       }
     },
   );
-
-  it('bind after they were lowered, and after they were set', async () => {
-    const { gateId, token } = await pair.setUp({ gate: {} });
-    expect((await check(0, gateId, token, order)).body.decision).toBe('PERMIT');
-    const put = async (constraints: object) => {
-      await pair.api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { constraints } });
-      await pair.caughtUp();
-    };
-    await put({ rate_limits: { requests_per_day: 2 } });
-    expect((await check(0, gateId, token, order)).body.decision).toBe('PERMIT');
-    await put({ rate_limits: { requests_per_day: 0 } });
-    expect((await check(0, gateId, token, order)).body.reason).toBe('rate_limit_exceeded');
-    await put({ rate_limits: { requests_per_day: 3 } });
-    expect((await check(1, gateId, token, order)).body.decision).toBe('PERMIT');
-  });
 
   it('block at once what needs a lease while the control plane is away, and nothing else; afterwards nothing is lost', async () => {
     const { gateId, token } = await pair.setUp({ gate: { rate_limits: { requests_per_day: 3 } } });

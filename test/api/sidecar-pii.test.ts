@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { webhookEvents } from '../../shared/model/webhook.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { Reply } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type SidecarPair, startSidecarPair } from '../support/sidecar-pair.ts';
-import { until } from '../support/until.ts';
-import { subscribe } from '../support/webhooks.ts';
+import { until } from '../support/base/until.ts';
+import type { Reply } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { type SidecarPair, startSidecarPair } from '../support/service/sidecar-pair.ts';
+import { useStarted } from '../support/service/use-api.ts';
+import { subscribe } from '../support/service/webhooks.ts';
 
 const email = 'jane.roe@example.com';
 const card = '4111 1111 1111 1111';
@@ -21,84 +22,16 @@ const findings = [
 ];
 
 describe('a gate with PII controls', () => {
-  let pair: SidecarPair;
   /** Every line that control plane and sidecars have logged. */
   const lines: string[] = [];
-  beforeAll(async () => {
-    const line = (fields: object, message: string) =>
-      void lines.push(
-        `${message} ${JSON.stringify(fields, (_key, value) => (value instanceof Error ? String(value.stack) : value))}`,
-      );
-    const logger: Logger = { debug: line, info: line, warn: line, error: line, child: () => logger };
-    pair = await startSidecarPair({ logger });
-  });
-  afterAll(() => pair?.close());
+  const line = (fields: object, message: string) =>
+    void lines.push(
+      `${message} ${JSON.stringify(fields, (_key, value) => (value instanceof Error ? String(value.stack) : value))}`,
+    );
+  const logger: Logger = { debug: line, info: line, warn: line, error: line, child: () => logger };
+  const pair = useStarted(() => startSidecarPair({ logger }));
 
   const check: SidecarPair['check'] = (...asked) => pair.check(...asked);
-
-  it('that only logs permits, and reports where which type of data was found', async () => {
-    const { gateId, token } = await pair.setUp({ gate: { pii_controls: { mode: 'log_only' } } });
-    const { body } = await check(0, gateId, token, personal);
-    expect(body).toEqual({
-      decision: 'PERMIT',
-      reason: null,
-      attestation_id: expect.any(String),
-      constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'pii_controls'],
-      pii: findings,
-    });
-    expect((await pair.attestation(body.attestation_id)).pii).toEqual(findings);
-    const clean = (await check(1, gateId, token, order)).body;
-    expect([clean.decision, 'pii' in clean]).toEqual(['PERMIT', false]);
-  });
-
-  it('that blocks says why, and permits what holds nothing', async () => {
-    const { gateId, token } = await pair.setUp({ gate: { pii_controls: { mode: 'block' } } });
-    const { body } = await check(0, gateId, token, personal);
-    expect(body).toMatchObject({ decision: 'BLOCK', reason: 'pii_detected', pii: findings });
-    expect((await pair.attestation(body.attestation_id)).pii).toEqual(findings);
-    expect((await check(1, gateId, token, order)).body.decision).toBe('PERMIT');
-  });
-
-  it('that redacts answers a copy without the findings, and nothing else changed', async () => {
-    const { gateId, token } = await pair.setUp({ gate: { pii_controls: { mode: 'redact' } } });
-    const { body } = await check(0, gateId, token, personal);
-    expect(body).toMatchObject({ decision: 'PERMIT', pii: findings, redactions: findings });
-    expect(body.request_redacted).toMatchObject({ ...order, note: personal.note });
-    expect(JSON.stringify(body)).not.toContain(email);
-    expect(JSON.stringify(body)).not.toContain(card);
-    expect('request_redacted' in (await check(0, gateId, token, order)).body).toBe(false);
-  });
-
-  it('looks for the types that it names, and by its newest version', async () => {
-    const { gateId, token } = await pair.setUp({
-      gate: { pii_controls: { mode: 'block', types: ['iban'] } },
-    });
-    expect((await check(0, gateId, token, personal)).body.decision).toBe('PERMIT');
-    const constraints = { pii_controls: { types: ['iban', 'email'] } };
-    await pair.api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { constraints } });
-    await pair.caughtUp();
-    expect((await check(0, gateId, token, personal)).body).toMatchObject({
-      reason: 'pii_detected',
-      pii: [findings[0]],
-    });
-  });
-
-  it('takes nothing for a BLOCK', async () => {
-    const gate = { pii_controls: { mode: 'block' }, rate_limits: { requests_per_day: 1 } };
-    const { gateId, token } = await pair.setUp({ gate });
-    for (const i of [0, 1, 0])
-      expect((await check(i, gateId, token, personal)).body.reason).toBe('pii_detected');
-    expect((await check(1, gateId, token, order)).body.decision).toBe('PERMIT');
-    expect((await check(0, gateId, token, order)).body.reason).toBe('rate_limit_exceeded');
-  });
-
-  it('answers a first PERMIT again with the same findings and the same copy', async () => {
-    const { gateId, token } = await pair.setUp({ gate: { pii_controls: { mode: 'redact' } } });
-    const request = { ...personal, idempotency_key: 'order-1' };
-    const first = await check(0, gateId, token, request);
-    expect(first.body.redactions).toEqual(findings);
-    for (const i of [0, 1]) expect((await check(i, gateId, token, request)).body).toEqual(first.body);
-  });
 
   it('suspends with its findings, which go into the approval and not their values', async () => {
     const gate = { pii_controls: { mode: 'redact' }, approvals: { above_usd: 0.5 } };

@@ -1,19 +1,18 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { attestationsLimits } from '../../control-plane/attestations/limits.ts';
 import { syncLimits } from '../../control-plane/sync/limits.ts';
 import { trimSidecars } from '../../control-plane/sync/sidecar-store.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { connectSidecar, expectSoundStore, recordOf } from '../support/test-sidecar.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { connectSidecar, expectSoundStore, recordOf } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let gateId: string;
 let passport: Reply['body'];
 beforeAll(async () => {
-  api = await startApi();
   gateId = (await api.createGate()).gate_id;
   passport = await api.issuePassport();
 });
-afterAll(() => api.close());
 
 const epochsOf = async (sidecarId: string): Promise<string[]> => {
   const rows = await api.deps.sql<{ epoch: string }[]>`

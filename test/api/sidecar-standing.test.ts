@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { clockOffsetHeader } from '../../shared/wire/clock-offset.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { startTestSidecar } from '../support/sidecar.ts';
-import { until } from '../support/until.ts';
+import { describe, expect, it } from 'vitest';
+import { clockOffsetHeader } from '../../shared/wire/sync/clock-offset.ts';
+import { until } from '../support/base/until.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { startTestSidecar } from '../support/service/sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api?.close());
+const api = useApi(startOwnApi);
 
 const sidecars = async () => (await api.call({ url: '/v1/sidecars' })).body.items;
 const revoke = async () => {

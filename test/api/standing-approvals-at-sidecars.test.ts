@@ -1,14 +1,15 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { GateId, StandingApprovalId } from '../../shared/model/ids.ts';
 import { hourMs, renderTime, secondMs, type UnixMillis } from '../../shared/model/time.ts';
-import type { LeaseCounter } from '../../shared/wire/lease-call.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { leaseHolder, wish } from '../support/lease-holder.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { isPassing } from '../support/sidecar-pair.ts';
-import { brokenRules } from '../support/sound-database.ts';
+import type { LeaseCounter } from '../../shared/wire/sync/lease-call.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { leaseHolder, wish } from '../support/service/lease-holder.ts';
+import { startTestSidecar, type TestSidecar } from '../support/service/sidecar.ts';
+import { isPassing } from '../support/service/sidecar-pair.ts';
+import { brokenRules } from '../support/service/sound-database.ts';
 import {
   approveAhead,
   askingRules,
@@ -16,30 +17,13 @@ import {
   givenOf,
   order,
   standingApprovalOf,
-} from '../support/standing-approvals.ts';
-import { expectSoundStore, recordOf } from '../support/test-sidecar.ts';
-import { until, untilAnswer } from '../support/until.ts';
+} from '../support/service/standing-approvals.ts';
+import { expectSoundStore, recordOf } from '../support/service/test-sidecar.ts';
+import { useApi, useSidecar } from '../support/service/use-api.ts';
 
-let api: Api;
-let sidecars: readonly TestSidecar[];
-beforeAll(async () => {
-  api = await startApi();
-  goToNoon(api);
-  const start = () => startTestSidecar({ api, quotaWaitMs: 1_000 });
-  sidecars = [await start(), await start(), await start()];
-});
-afterAll(async () => {
-  for (const sidecar of sidecars) {
-    await sidecar.close();
-    sidecar.removeFolder();
-  }
-  await api.close();
-});
-afterEach(async () => {
-  expect(await brokenRules(api.deps.sql)).toEqual({});
-  await expectSoundStore(api);
-});
-
+const api = useApi(startOwnApi);
+beforeAll(() => goToNoon(api));
+const sidecars = [1, 2, 3].map(() => useSidecar(() => ({ api, quotaWaitMs: 1_000 })));
 const caughtUp = async () => {
   for (const sidecar of sidecars) await sidecar.caughtUp();
 };
@@ -92,44 +76,6 @@ describe('a standing approval at sidecars', () => {
     expect(await namedBy(id)).toBe(20);
   });
 
-  it('asks a person for a micro-dollar more than each', async () => {
-    const { ask, id } = await standing();
-    expect((await ask(0, 10.000001)).body).toMatchObject({ decision: 'SUSPEND' });
-    expect((await ask(0, 10)).body).toMatchObject({ decision: 'PERMIT' });
-    await usedIs(id, 10);
-  });
-
-  it('goes on without the control plane as far as its leases reach, and never asks nobody', async () => {
-    const { ask, at, gateId, passport, id } = await standing({ each_usd: 1.5, total_usd: 1_000 });
-    let asked = 0;
-    // How much is leased ahead is a matter of the pace, and on a busy machine that may be none.
-    const reaches = async (): Promise<boolean> => {
-      for (let i = 0; i < 40; i++) expect((await ask(0, 1.5, { n: asked++ })).body.decision).toBe('PERMIT');
-      at(0).link.cut();
-      try {
-        const replies: Reply[] = [];
-        await until(
-          async () => {
-            replies.push(await at(0).check(gateId, passport.jwt, order(1.5, { n: asked++ })));
-            return replies.at(-1)?.body.decision !== 'PERMIT';
-          },
-          { what: 'the end of its leases' },
-        );
-        const last = replies.at(-1);
-        expect(last?.body.reason ?? last?.body.error.code).toMatch(/^(quota_unavailable|overloaded)$/);
-        return replies.length > 1;
-      } finally {
-        at(0).resume();
-      }
-    };
-    await until(reaches, { what: 'a lease that is used without the control plane' });
-    await caughtUp();
-    await until(async () => (await standingApprovalOf(api, id)).leased_usd === 0, { what: 'nothing leased' });
-    const { used_usd: used } = await standingApprovalOf(api, id);
-    expect(used % 1.5).toBe(0);
-    expect(used).toBeGreaterThan(60);
-  });
-
   it('ends everywhere with the answer to DELETE, also for who holds units of it', async () => {
     const { ask, id } = await standing();
     expect((await ask(0, 5)).body.decision).toBe('PERMIT');
@@ -172,16 +118,6 @@ describe('a standing approval at sidecars', () => {
     await usedIs(id, 10);
   });
 
-  it('ends with the policy of the gate, in one step', async () => {
-    const { ask, gateId, id } = await standing();
-    expect((await ask(1, 5)).body.decision).toBe('PERMIT');
-    const constraints = { approvals: { above_usd: 2 } };
-    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: { constraints } });
-    await caughtUp();
-    expect((await ask(1, 5)).body.decision).toBe('SUSPEND');
-    expect(await standingApprovalOf(api, id)).toMatchObject({ status: 'policy_changed' });
-  });
-
   it('is over at its time, whatever the clock of the machine shows', async () => {
     // So near that its records are of no time too far ahead of the control plane.
     const expiresAt = renderTime((api.deps.clock.now() + 50 * secondMs) as UnixMillis);
@@ -202,31 +138,6 @@ describe('a standing approval at sidecars', () => {
       at(0).resume();
     }
     await usedIs(id, 15);
-  });
-
-  it('is blocked for a revoked passport', async () => {
-    const { ask, passport } = await standing();
-    await api.call({ url: `/v1/passports/${passport.passport_id}/revoke`, body: {} });
-    await caughtUp();
-    expect((await ask(2, 5)).body).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
-  });
-
-  it('charges a keyed request once, and gives a copy the first answer when it is used up', async () => {
-    const { ask, id } = await standing({ each_usd: 10, total_usd: 10 });
-    const first = await ask(0, 10, { idempotency_key: 'k' });
-    expect(first.body.decision).toBe('PERMIT');
-    expect((await ask(1, 10, { idempotency_key: 'k' })).body).toEqual(first.body);
-    expect((await ask(2, 10, { idempotency_key: 'other' })).body.decision).toBe('SUSPEND');
-    await usedIs(id, 10);
-  });
-
-  it('satisfies a rule that the passport itself has', async () => {
-    const own = { constraints: { approvals: { permissions: ['orders:create'] } } };
-    const { ask, id } = await standing({}, { gate: {}, passport: own });
-    expect((await ask(0, 4)).body.decision).toBe('PERMIT');
-    expect((await ask(1, 4, { idempotency_key: 'k' })).body.decision).toBe('PERMIT');
-    expect((await ask(2, 11)).body.decision).toBe('SUSPEND');
-    await usedIs(id, 8);
   });
 
   it('is used by a settlement only while it is in force', async () => {
@@ -402,43 +313,6 @@ describe('a lying holder', () => {
     expect(JSON.stringify(shipped.body)).toContain('an approval that passport_id asks for is missing');
   });
 
-  it('gives back what a dead process did not use, once, and no unit of others', async () => {
-    const { gateId, passport, id } = await standing();
-    const [dead, other] = [await leaseHolder(api), await leaseHolder(api)];
-    const lane = wish(counterOf(gateId, id), 'total', 12e6);
-    const { body } = await dead.call([lane], [], { epoch: dead.sidecar.epoch });
-    await other.lease([lane]);
-    const took = [body.grants[0].lease_id];
-    const record = recordOf(api, { gateId, passport }, { took, amount_micro_usd: 5e6 });
-    const sound = { nothing_lost: true, torn_bytes: 0 };
-    for (const _ of [1, 2]) {
-      expect((await dead.sidecar.send(1, [record], { end: sound })).status).toBe(200);
-      expect(await givenOf(api, id)).toBe(17e6);
-    }
-  });
-
-  it('gets back by a void what that PERMIT took, once, whatever sum it names', async () => {
-    const { gateId, passport, id } = await standing();
-    const [holder, other] = [await leaseHolder(api), await leaseHolder(api)];
-    const lane = wish(counterOf(gateId, id), 'total', 8e6);
-    const [grant] = await holder.lease([lane]);
-    await other.lease([lane]);
-    const took = [grant?.lease_id ?? 0];
-    const about = { gateId, passport, took, amount: 5e6 };
-    const attestationId = api.deps.random.newId('att', api.deps.clock.now());
-    expect(await settle(holder, { ...about, attestationId })).toEqual({ kind: 'committed' });
-    const voids = (amount: number) => ({
-      voids: attestationId,
-      took,
-      amount_micro_usd: amount,
-      timestamp_ms: api.deps.clock.now(),
-    });
-    expect((await holder.sidecar.send(1, [voids(50e6)])).status).toBe(200);
-    expect(await givenOf(api, id)).toBe(11e6);
-    expect((await holder.sidecar.send(2, [voids(50e6)])).status).toBe(200);
-    expect(await givenOf(api, id)).toBe(11e6);
-  });
-
   it('has its counter said in one way', async () => {
     const { gateId, id } = await standing();
     const holder = await leaseHolder(api);
@@ -455,4 +329,9 @@ describe('a lying holder', () => {
       expect((await holder.call([ask], [], { seq })).status, JSON.stringify(ask)).toBe(400);
     }
   });
+});
+
+it('leaves a sound store behind', async () => {
+  expect(await brokenRules(api.deps.sql)).toEqual({});
+  await expectSoundStore(api);
 });

@@ -1,11 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { closeStandingApprovals } from '../../control-plane/approvals/standing-approval-store.ts';
 import { dayMs, hourMs, minuteMs, renderTime, type UnixMillis } from '../../shared/model/time.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
-import { brokenRules } from '../support/sound-database.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { brokenRules } from '../support/service/sound-database.ts';
 import {
   approveAhead,
   askingRules,
@@ -14,20 +13,11 @@ import {
   order,
   standingApprovalOf,
   standingBody,
-} from '../support/standing-approvals.ts';
+} from '../support/service/standing-approvals.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-let other: SecondControlPlane;
-beforeAll(async () => {
-  api = await startApi();
-  other = await secondControlPlane(api);
-  goToNoon(api);
-});
-afterAll(async () => {
-  await other.close();
-  await api.close();
-});
-afterEach(async () => expect(await brokenRules(api.deps.sql)).toEqual({}));
+const api = useApi(startOwnApi);
+beforeAll(() => goToNoon(api));
 
 const check = async (gateId: string, passport: string, request: object): Promise<Reply['body']> => {
   const reply = await api.call({ url: `/v1/gates/${gateId}/check`, body: { passport, request } });
@@ -130,21 +120,6 @@ describe('a standing approval', () => {
     await api.call({ method: 'DELETE', url: `/v1/gates/${deleted.gateId}` });
     expect(await standingApprovalOf(api, deleted.id)).toMatchObject({ status: 'policy_changed' });
     expect(await endStanding(api, deleted.id)).toMatchObject({ body: { status: 'policy_changed' } });
-  });
-
-  it('is used to its total by many at once on two control planes, and never beyond', async () => {
-    const { gateId, passport, id } = await standing({ each_usd: 7, total_usd: 50 });
-    const url = `/v1/gates/${gateId}/check`;
-    const replies = await Promise.all(
-      Array.from({ length: 30 }, (_, i) => {
-        const body = { passport: passport.jwt, request: order(7, { n: i }) };
-        return i % 2 === 0 ? api.call({ url, body }) : other.call(url, body);
-      }),
-    );
-    const permits = replies.filter(({ body }) => body.decision === 'PERMIT');
-    expect(permits).toHaveLength(7);
-    expect(replies.filter(({ body }) => body.decision === 'SUSPEND')).toHaveLength(23);
-    expect(await givenOf(api, id)).toBe(49e6);
   });
 
   it('is charged once by an idempotency key, and answers a copy when it is used up', async () => {
@@ -312,3 +287,5 @@ describe('POST /approvals/standing', () => {
     );
   });
 });
+
+it('leaves a sound database behind', async () => expect(await brokenRules(api.deps.sql)).toEqual({}));

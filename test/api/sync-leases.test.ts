@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
@@ -9,23 +9,22 @@ import {
   type LeaseCounter,
   type LeaseGrantBody,
   type LeaseReturn,
-} from '../../shared/wire/lease-call.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNextMinute, goToNoon } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type LeaseHolder, leaseHolder, ofGate, ofPassport, wish } from '../support/lease-holder.ts';
-import { connectSidecar } from '../support/test-sidecar.ts';
+} from '../../shared/wire/sync/lease-call.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNextMinute, goToNoon } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { type LeaseHolder, leaseHolder, ofGate, ofPassport, wish } from '../support/service/lease-holder.ts';
+import { connectSidecar } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let passport: Reply['body'];
 beforeAll(async () => {
-  api = await startApi();
   goToNoon(api);
   passport = await api.issuePassport();
 });
 // A test takes seconds, also where the file takes more than a minute: none of them is to meet the end of one.
 beforeEach(() => goToNextMinute(api));
-afterAll(() => api.close());
 
 const rateGate = async (constraints: object) =>
   (await api.createGate({ constraints: { rate_limits: constraints } })).gate_id;
@@ -85,44 +84,6 @@ describe('a lease call', () => {
     expect(await leasedOf(rate)).toBe(100);
   });
 
-  it('grants the rest of what many need, and nothing if it is too little for any of them', async () => {
-    const rate = ofGate('gate_rate', await gateOf(10));
-    const own = await leaseHolder(api);
-    const ask = wish(rate, 'minute', 7, { units_min: 2, units_ahead: 5 });
-    expect(only(await own.lease([ask])).granted).toBe(7);
-    expect(only(await own.lease([ask])).granted).toBe(3);
-    expect(only(await own.lease([ask]))).toMatchObject({ granted: 0, limit: 10, leased: 10 });
-    expect(only(await own.lease([wish(rate, 'minute', 0, { units_ahead: 5 })])).granted).toBe(0);
-  });
-
-  it('answers many asks in their order, each for itself', async () => {
-    const gateId = (
-      await api.createGate({
-        constraints: {
-          rate_limits: { requests_per_minute: 1, requests_per_hour: 5, requests_per_day: 9 },
-          spend_limits: { daily_usd: 2, monthly_usd: 0.000_001 },
-        },
-      })
-    ).gate_id;
-    const own = await leaseHolder(api);
-    const rate = ofGate('gate_rate', gateId);
-    const money = ofGate('gate_spend', gateId);
-    const grants = await own.lease([
-      wish(rate, 'day', 1),
-      wish(rate, 'minute', 2),
-      wish(money, 'month', 1),
-      wish(money, 'day', 1_999_999),
-      wish(rate, 'hour', 5),
-    ]);
-    expect(grants.map(({ granted, limit }) => [granted, limit])).toEqual([
-      [1, 9],
-      [0, 1],
-      [1, 1],
-      [1_999_999, 2_000_000],
-      [5, 5],
-    ]);
-  });
-
   it('counts a gate’s limit for each passport, and a passport’s own across all gates', async () => {
     const [first, second] = [
       await api.issuePassport({ constraints: { spend_limits: { monthly_usd: 3 } } }),
@@ -145,18 +106,6 @@ describe('a lease call', () => {
   });
 
   describe('gives back', () => {
-    it('frees units for others at once, also together with an ask for the same window', async () => {
-      const rate = ofGate('gate_rate', await gateOf(10));
-      const [own, other] = [await leaseHolder(api), await leaseHolder(api)];
-      const grant = only(await own.lease([wish(rate, 'minute', 10)]));
-      expect(only(await other.lease([wish(rate, 'minute', 1)])).granted).toBe(0);
-      expect(only(await own.lease([wish(rate, 'minute', 1)], [giveBack(rate, grant, 4)]))).toMatchObject({
-        granted: 1,
-        leased: 7,
-      });
-      expect(only(await other.lease([wish(rate, 'minute', 3)])).granted).toBe(3);
-    });
-
     it('accepts no larger return than the lease', async () => {
       const rate = ofGate('gate_rate', await gateOf(10));
       const [own, other] = [await leaseHolder(api), await leaseHolder(api)];
@@ -168,18 +117,6 @@ describe('a lease call', () => {
       const stranger = await leaseHolder(api);
       await stranger.lease([], [giveBack(rate, grant, 1)]);
       expect(await leasedOf(rate)).toBe(8);
-    });
-
-    it('comes too late when the window has ended', async () => {
-      const rate = ofGate('gate_rate', await gateOf(10));
-      const own = await leaseHolder(api);
-      const grant = only(await own.lease([wish(rate, 'minute', 6)]));
-      api.advance(minuteMs);
-      expect(only(await own.lease([wish(rate, 'minute', 1)], [giveBack(rate, grant, 6)])).leased).toBe(1);
-      const [row] = await api.deps.sql<{ leased: number }[]>`
-        SELECT leased FROM quota_windows
-        WHERE counter = ${counterKey(counterOfLease(rate))} AND starts_at_ms = ${grant.starts_at_ms}`;
-      expect(row?.leased).toBe(6);
     });
   });
 
@@ -202,34 +139,6 @@ describe('a lease call', () => {
   });
 
   describe('is numbered', () => {
-    it('and sent again is answered the same and does nothing more', async () => {
-      const rate = ofGate('gate_rate', await gateOf(10));
-      const own = await leaseHolder(api);
-      const first = await own.call([wish(rate, 'minute', 4)]);
-      const again = await own.call([wish(rate, 'minute', 4)], [], { seq: 1 });
-      expect(again.status).toBe(200);
-      expect(again.body.grants).toMatchObject([{ granted: 4, limit: 10, leased: 4 }]);
-      expect(again.body.grants[0].left_ms).toBeLessThanOrEqual(first.body.grants[0].left_ms);
-      expect(await leasedOf(rate)).toBe(4);
-      const back = [giveBack(rate, first.body.grants[0], 3)];
-      await own.call([], back);
-      await own.call([], back, { seq: 2 });
-      expect(await leasedOf(rate)).toBe(1);
-    });
-
-    it('and many copies that arrive together count once', async () => {
-      const rate = ofGate('gate_rate', await gateOf(100));
-      const own = await leaseHolder(api);
-      for (const seq of [1, 2]) {
-        const copies = Array.from({ length: 6 }, () => own.call([wish(rate, 'minute', 5)], [], { seq }));
-        const replies = await Promise.all(copies);
-        expect(replies.map(({ status, body }) => [status, body.grants?.[0]?.leased])).toEqual(
-          Array(6).fill([200, 5 * seq]),
-        );
-      }
-      expect(await leasedOf(rate)).toBe(10);
-    });
-
     it.each([
       ['a hole', 4],
       ['a number of long ago', 1],
@@ -320,28 +229,6 @@ describe('a lease call', () => {
     });
   });
 
-  it('is bound by a limit from the moment it is lowered, raised or removed', async () => {
-    const gateId = await gateOf(10);
-    const rate = ofGate('gate_rate', gateId);
-    const own = await leaseHolder(api);
-    const change = (perMinute: number | null) =>
-      api.call({
-        method: 'PUT',
-        url: `/v1/gates/${gateId}`,
-        body: { constraints: { rate_limits: { requests_per_minute: perMinute } } },
-      });
-    const ask = async () => only(await own.lease([wish(rate, 'minute', 4)]));
-    expect(await ask()).toMatchObject({ granted: 4, limit: 10, leased: 4 });
-    await change(6);
-    expect(await ask()).toMatchObject({ granted: 0, limit: 6, leased: 4 });
-    await change(3);
-    expect(await ask()).toMatchObject({ granted: 0, limit: 3, leased: 4 });
-    await change(8);
-    expect(await ask()).toMatchObject({ granted: 4, limit: 8, leased: 8 });
-    await change(null);
-    expect(await ask()).toMatchObject({ granted: 0, limit: null });
-  });
-
   it('comes from the newest connection of its sidecar alone', async () => {
     const own = await leaseHolder(api);
     await own.lease([]);
@@ -412,77 +299,5 @@ describe('a lease call', () => {
       expect(most.status).toBe(200);
       expect(most.body.grants).toHaveLength(limits.leasesPerCallMax);
     });
-  });
-});
-
-describe('several holders', () => {
-  it('use a small limit to its last unit in any order of asks, and none is refused before', async () => {
-    const rate = ofGate('gate_rate', await gateOf(10));
-    const holders = await Promise.all(Array.from({ length: 4 }, () => leaseHolder(api)));
-    const granted: number[] = [];
-    for (let turn = 0; turn < 12; turn++) {
-      const own = holders[turn % 4] as LeaseHolder;
-      granted.push(only(await own.lease([wish(rate, 'minute', 1, { units_ahead: 8 })])).granted);
-    }
-    expect(granted).toEqual([...Array(10).fill(1), 0, 0]);
-  });
-
-  it('use at least 98 % of a limit with leases ahead of need, and not one more than all', async () => {
-    const limit = 1_000;
-    const rate = ofGate('gate_rate', await gateOf(limit));
-    const holders = await Promise.all(
-      Array.from({ length: 4 }, async () => ({ own: await leaseHolder(api), available: 0 })),
-    );
-    let used = 0;
-    for (let blocked = 0; blocked < 8; ) {
-      // Three of them are busy, one is not and keeps what it has leased ahead.
-      const one = holders[
-        (used + blocked) % 100 === 0 ? 3 : (used + blocked) % 3
-      ] as (typeof holders)[number];
-      if (one.available === 0) {
-        const ask = wish(rate, 'minute', 1, { units_ahead: 20 });
-        one.available = only(await one.own.lease([ask])).granted;
-      }
-      if (one.available === 0) {
-        blocked++;
-        continue;
-      }
-      one.available--;
-      used++;
-    }
-    expect(used).toBeLessThanOrEqual(limit);
-    expect(used).toBeGreaterThanOrEqual(0.98 * limit);
-  });
-
-  it('never deadlock while they return and request units of each other’s windows', async () => {
-    const gates = await Promise.all(Array.from({ length: 8 }, () => gateOf(1_000)));
-    const counters = gates.map((gateId) => ofGate('gate_rate', gateId));
-    const holders = await Promise.all(Array.from({ length: 6 }, () => leaseHolder(api)));
-    const work = holders.map(async (own, turn) => {
-      const inTurn = turn % 2 === 0 ? counters : [...counters].reverse();
-      let had: readonly LeaseGrantBody[] = [];
-      const sums = inTurn.map(() => 0);
-      for (let round = 0; round < 15; round++) {
-        const half = (offset: number) =>
-          inTurn.map((_, place) => place).filter((place) => (place + round + offset) % 2 === 0);
-        const returned = had.length === 0 ? [] : half(1);
-        const asked = half(0);
-        const grants = await own.lease(
-          asked.map((place) => wish(inTurn[place] as LeaseCounter, 'minute', 3)),
-          returned.map((place) => giveBack(inTurn[place] as LeaseCounter, had[0] as LeaseGrantBody, 1)),
-        );
-        for (const place of returned) sums[place] = Math.max((sums[place] ?? 0) - 1, 0);
-        asked.forEach((place, at) => {
-          sums[place] = (sums[place] ?? 0) + (grants[at]?.granted ?? 0);
-        });
-        had = grants;
-      }
-      return turn % 2 === 0 ? sums : sums.reverse();
-    });
-    const sums = await Promise.all(work);
-    for (const [place, counter] of counters.entries()) {
-      const held = sums.reduce((total, each) => total + (each[place] ?? 0), 0);
-      expect(await leasedOf(counter)).toBe(held);
-    }
   });
 });

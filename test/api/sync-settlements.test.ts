@@ -1,27 +1,26 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import { fateOf } from '../../sidecar/settle/settlement-outcome.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { askAsManyAsMay, goToNoon, hashOf, heldUsd } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { waitingForLocks } from '../support/postgres.ts';
-import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { waitingForLocks } from '../support/database/postgres.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { askAsManyAsMay, goToNoon, hashOf, heldUsd } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { secondControlPlane } from '../support/service/second-control-plane.ts';
 import {
   type ConnectedSidecar,
   connectSidecar,
   expectSoundStore,
   recordOf,
   settlementCall,
-} from '../support/test-sidecar.ts';
-import { until, untilAnswer } from '../support/until.ts';
+} from '../support/service/test-sidecar.ts';
+import { useApi, useStarted } from '../support/service/use-api.ts';
 
-let api: Api;
-let other: SecondControlPlane;
+const api = useApi(startOwnApi);
+const other = useStarted(() => secondControlPlane(api));
 let sidecar: ConnectedSidecar;
 /** Of a holder that has leased nothing yet. */
 let holder: string;
@@ -29,14 +28,8 @@ let gateId: string;
 let passport: Reply['body'];
 
 beforeAll(async () => {
-  api = await startApi();
-  other = await secondControlPlane(api);
   goToNoon(api);
   sidecar = await connectSidecar(api);
-});
-afterAll(async () => {
-  await other.close();
-  await api.close();
 });
 beforeEach(async () => {
   holder = Buffer.from(api.deps.random.bytes(16)).toString('hex');
@@ -45,20 +38,16 @@ beforeEach(async () => {
     await api.createGate({ constraints: { spend_limits: { daily_usd: 100 }, approvals: { above_usd: 10 } } })
   ).gate_id;
 });
-afterEach(() => expectSoundStore(api));
+afterAll(() => expectSoundStore(api));
 
 const requestHash = hashOf(1);
 /** Of a PUT: the gate decides by something else then. */
 const otherPolicy = { constraints: { approvals: { expires_in_s: 299 } } };
 const ofCall = (from: ConnectedSidecar = sidecar) => ({
-  sidecar_id: from.sidecarId,
-  connection_id: from.connectionId,
-  holder,
+  ...{ sidecar_id: from.sidecarId, connection_id: from.connectionId, holder },
   passport_id: passport.passport_id,
   token_hash: sha256Hex(passport.jwt),
-  gate_id: gateId as string | null,
-  gate_version: 1,
-  request_hash: requestHash,
+  ...{ gate_id: gateId as string | null, gate_version: 1, request_hash: requestHash },
   idempotency_key: null as string | null,
 });
 const nothing: SettlementAnswer = { kind: 'none', may_change: false };
@@ -71,8 +60,6 @@ const settleAll = (bodies: readonly Flat[]): Promise<Reply> => {
   const settlements = calls.flatMap((call) => call.settlements);
   return api.call({ url: '/v1/sync/settlements', key: sidecar.key, body: { ...calls[0], settlements } });
 };
-const untilWaiting = (count: number) =>
-  until(async () => (await waitingForLocks(api.deps.sql)) === count, { what: `${count} wait for locks` });
 const approvalIdOf = (answer: SettlementAnswer): string =>
   answer.kind === 'suspended' ? answer.approval_id : answer.kind;
 /** One that had to wait too long for somebody else's lock is sent again, as a sidecar does. */
@@ -90,40 +77,26 @@ const permitRecord = (change: object = {}) =>
   recordOf(api, { gateId, passport }, { request_hash: requestHash, amount_micro_usd: 25_000_000, ...change });
 const permit = (change: object = {}, record: object = permitRecord()) => ({
   ...ofCall(),
-  kind: 'permit',
-  approval_id: null,
-  idempotency_key: 'order-1',
-  record,
+  ...{ kind: 'permit', approval_id: null, idempotency_key: 'order-1', record },
   ...change,
 });
-const newRecordId = () => api.deps.random.newId('att', api.deps.clock.now());
 const newApprovalId = () => api.deps.random.newId('appr', api.deps.clock.now());
 const today = () => windowAt('day', api.deps.clock.now()).startsAtMs;
 const ofGate = () => ({
-  kind: 'gate_spend',
-  gate_id: gateId,
-  passport_id: null,
-  token_hash: null,
-  window: 'day',
+  ...{ kind: 'gate_spend', gate_id: gateId, passport_id: null, token_hash: null, window: 'day' },
 });
 const heldMoney = (units: number) => ({ ...ofGate(), starts_at_ms: today(), units });
 const suspend = (change: object = {}, amount = 25_000_000) => ({
   ...ofCall(),
-  kind: 'suspend',
-  approval_id: newApprovalId(),
-  permission_key: 'orders:create',
+  ...{ kind: 'suspend', approval_id: newApprovalId(), permission_key: 'orders:create' },
   amount_micro_usd: amount,
   constraints_evaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
-  pii: [],
-  expires_in_ms: 300_000,
-  held: [heldMoney(amount)],
+  ...{ pii: [], expires_in_ms: 300_000, held: [heldMoney(amount)] },
   ...change,
 });
 const lookUp = (change: object = {}) => ({
   ...ofCall(),
-  kind: 'look_up',
-  approval_id: null,
-  short: [],
+  ...{ kind: 'look_up', approval_id: null, short: [] },
   ...change,
 });
 
@@ -133,11 +106,7 @@ async function lease(units: number): Promise<void> {
     url: '/v1/sync/leases',
     key: sidecar.key,
     body: {
-      sidecar_id: sidecar.sidecarId,
-      connection_id: sidecar.connectionId,
-      holder,
-      seq: 1,
-      returns: [],
+      ...{ sidecar_id: sidecar.sidecarId, connection_id: sidecar.connectionId, holder, seq: 1, returns: [] },
       asks: [{ ...ofGate(), units_min: units, units_needed: units, units_ahead: 0 }],
     },
   });
@@ -179,59 +148,6 @@ describe('several in one call', () => {
     }
   });
 
-  const voidOf = (id: string, took: readonly number[] = []) =>
-    ({
-      voids: id,
-      took,
-      amount_micro_usd: 25_000_000,
-      timestamp_ms: api.deps.clock.now(),
-    }) as unknown as SpooledRecord;
-
-  it.each(['suspends', 'look-ups'])(
-    'never wait in a circle for voids of what they read, in whatever order they name it: %s',
-    async (kind) => {
-      sidecar = await connectSidecar(api);
-      const firsts = [suspend({ held: [] }), suspend({ held: [], request_hash: hashOf(2) })];
-      await settleAll(firsts);
-      firsts.sort((one, other) => (one.approval_id < other.approval_id ? -1 : 1));
-      const copies = firsts.toReversed().map(({ request_hash }) => {
-        return kind === 'suspends' ? suspend({ held: [], request_hash }) : lookUp({ request_hash });
-      });
-      const found = firsts.toReversed().map(({ approval_id }) => ({ approval_id, is_new: false }));
-      expect((await settleAll(copies)).body.answers).toMatchObject(found);
-      const { voids, again } = await api.deps.sql.begin(async (tx) => {
-        await tx`SELECT FROM settlements WHERE settlement_id = ${firsts[0]?.approval_id ?? ''} FOR UPDATE`;
-        const voiding = sidecar.send(
-          1,
-          firsts.map(({ approval_id }) => voidOf(approval_id)),
-        );
-        await untilWaiting(1);
-        const asking = settleAll(copies);
-        await untilWaiting(2);
-        return { voids: voiding, again: asking };
-      });
-      expect([(await voids).status, (await again).status]).toEqual([200, 200]);
-    },
-  );
-
-  it('hold an approval that they find before leases, as its void does', async () => {
-    sidecar = await connectSidecar(api);
-    await lease(50_000_000);
-    const [{ leaseId = -1 } = {}] = await api.deps.sql<{ leaseId: number }[]>`
-      SELECT lease_id AS "leaseId" FROM quota_leases WHERE holder = ${holder}`;
-    const first = suspend({ held: [] });
-    await answerTo(first);
-    const { settled, voided } = await api.deps.sql.begin(async (tx) => {
-      await tx`LOCK TABLE approvals IN SHARE ROW EXCLUSIVE MODE`;
-      const settling = settleAll([suspend({ request_hash: hashOf(2) }), suspend({ held: [] })]);
-      await untilWaiting(1);
-      const voiding = sidecar.send(1, [voidOf(first.approval_id), voidOf(newRecordId(), [leaseId])]);
-      await untilWaiting(2);
-      return { settled: settling, voided: voiding };
-    });
-    expect([(await settled).status, (await voided).status]).toEqual([200, 200]);
-  });
-
   it('are answered in order, whichever is settled first', async () => {
     await lease(25_000_000);
     const unpriced = suspend({ request_hash: hashOf(0), held: [], amount_micro_usd: null });
@@ -244,26 +160,6 @@ describe('several in one call', () => {
       { kind: 'suspended', approval_id: priced.approval_id },
       { kind: 'committed' },
       nothing,
-    ]);
-  });
-
-  it('lock no chain while they wait for a denial of one of them', async () => {
-    await answerTo(permit({ idempotency_key: 'earlier' }, permitRecord()));
-    const first = suspend({ held: [] });
-    await answerTo(first);
-    const again = suspend({ held: [] });
-    const { answered, denied } = await api.deps.sql.begin(async (tx) => {
-      await tx`SELECT FROM chains WHERE chain_id = ${passport.passport_id} FOR UPDATE`;
-      const settled = settleAll([permit(), again]);
-      await untilWaiting(1);
-      const denial = api.call({ url: `/v1/approvals/${first.approval_id}/deny`, body: {} });
-      await untilWaiting(2);
-      return { answered: settled, denied: denial };
-    });
-    expect((await denied).status).toBe(200);
-    expect((await answered).body.answers).toMatchObject([
-      { kind: 'committed' },
-      { kind: 'suspended', approval_id: again.approval_id, is_new: true },
     ]);
   });
 });
@@ -311,55 +207,16 @@ describe('several that are settled one by one because one of them fails', () => 
       { kind: 'suspended', approval_id: suspended.approval_id },
     ]);
   });
-
-  it('are not answered `superseded` once one of them is committed', async () => {
-    await lease(25_000_000);
-    const own = await connectSidecar(api);
-    const by = { sidecar_id: own.sidecarId, connection_id: own.connectionId };
-    const [permitted, suspended] = others();
-    const calls = [permitted, poisoned(), suspended].map((each) => ({ ...each, ...by }));
-    const { answered } = await api.deps.sql.begin(async (tx) => {
-      await tx`
-        INSERT INTO chains (chain_id, account_id, mode, sequence)
-        SELECT passport_id, account_id, mode, 0 FROM passports WHERE passport_id = ${passport.passport_id}`;
-      const reply = settleAll(calls);
-      await untilWaiting(1);
-      await connectSidecar(api, { sidecarId: own.sidecarId });
-      return { answered: reply };
-    });
-    expectError(await answered, 'service_unavailable');
-    expect(await isStored((permitted.record as { id: string }).id)).toBe(true);
-  });
 });
 
 describe('a permit with a key', () => {
-  it('is committed with its record, and every repeat gets the same answer', async () => {
-    const call = permit();
-    expect(await answerTo(call)).toEqual({ kind: 'committed' });
-    expect(await answerTo(call)).toEqual({ kind: 'committed' });
-    const { body } = await api.call({ url: `/v1/attestations?passport_id=${passport.passport_id}` });
-    expect(body.attestations).toMatchObject([
-      { id: (call.record as { id: string }).id, decision: 'PERMIT', source: sidecar.sidecarId, sequence: 1 },
-    ]);
-  });
-
-  it('that comes many times at once is committed once', async () => {
-    const call = permit();
-    const replies = await Promise.all(Array.from({ length: 10 }, () => answerTo(call)));
-    expect(new Set(replies.map(({ kind }) => kind))).toEqual(new Set(['committed']));
-  });
-
   it('is answered with an earlier PERMIT of the same key and request, and stores nothing', async () => {
     const first = permitRecord({ pii: [{ pointer: '/note', type: 'email' }] });
     await answerTo(permit({}, first));
     const second = permitRecord();
     expect(await answerTo(permit({}, second))).toEqual({
       kind: 'replayed',
-      first: {
-        attestation_id: first.id,
-        constraints_evaluated: first.constraints_evaluated,
-        pii: first.pii,
-      },
+      first: { attestation_id: first.id, constraints_evaluated: first.constraints_evaluated, pii: first.pii },
     });
     expect(await isStored(second.id)).toBe(false);
     expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toMatchObject({
@@ -415,17 +272,6 @@ describe('a permit with a key', () => {
     expect(kinds).toEqual(new Set(own.status === 200 ? ['conflict'] : ['committed', 'replayed']));
   });
 
-  it('is new after 24 hours, despite the same key', async () => {
-    await answerTo(permit());
-    api.advance(decisionsLimits.permitKeyKeptMs);
-    expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(nothing);
-    expect(
-      await answerTo(permit({ request_hash: hashOf(3) }, permitRecord({ request_hash: hashOf(3) }))),
-    ).toEqual({
-      kind: 'committed',
-    });
-  });
-
   it("decided while its key had a PERMIT gets that PERMIT, even if it arrives after the key's end", async () => {
     const first = permitRecord();
     await answerTo(permit({}, first));
@@ -446,74 +292,12 @@ describe('a permit with a key', () => {
     expect(await answerTo(call)).toEqual({ kind: 'committed' });
     expect(
       await answerTo(lookUp({ gate_id: null, gate_version: 0, idempotency_key: 'order-1' })),
-    ).toMatchObject({
-      kind: 'replayed',
-    });
+    ).toMatchObject({ kind: 'replayed' });
     expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toEqual(nothing);
   });
 });
 
-describe('a settlement that is still being worked on', () => {
-  /**
-   * The chain of the passport is held by somebody else meanwhile: the permit gets no further, and is
-   * committed afterwards.
-   */
-  async function whileWorkedOn(permitted: Flat, during: () => Promise<void>): Promise<void> {
-    const held = await api.deps.sql.begin(async (tx) => {
-      await tx`
-        INSERT INTO chains (chain_id, account_id, mode, sequence)
-        SELECT passport_id, account_id, mode, 0 FROM passports WHERE passport_id = ${passport.passport_id}`;
-      const answer = settle(permitted);
-      await until(async () => (await waitingForLocks(api.deps.sql)) > 0, { what: 'the permit waits' });
-      await during();
-      return { answer };
-    });
-    expect((await held.answer).body.answers).toEqual([{ kind: 'committed' }]);
-  }
-
-  it('holds up its copies, which find it committed, and nothing else', async () => {
-    let copy: Promise<Reply> | undefined;
-    const permitted = permit();
-    const other = suspend({ held: [], amount_micro_usd: null });
-    await whileWorkedOn(permitted, async () => {
-      copy = settle(permitted);
-      // Another settlement is none of its business, nor is a look-up of its key, which sees what is
-      // committed.
-      expect(await answerTo(other)).toMatchObject({ kind: 'suspended' });
-      expect(await answerTo(lookUp({ idempotency_key: 'order-1' }))).toMatchObject({ kind: 'suspended' });
-    });
-    expect((await copy)?.body.answers).toEqual([{ kind: 'committed' }]);
-    const { body } = await api.call({ url: `/v1/attestations?passport_id=${passport.passport_id}` });
-    expect(body.attestations).toHaveLength(1);
-  });
-});
-
 describe('a permit with an approval', () => {
-  it('uses it, once', async () => {
-    const approvalId = await approved();
-    const call = permit({ idempotency_key: null, approval_id: approvalId });
-    expect(await answerTo(call)).toEqual({ kind: 'committed' });
-    expect(await statusOf(approvalId)).toBe('used');
-    expect(await answerTo(call)).toEqual({ kind: 'committed' });
-    const late = permit({ idempotency_key: 'late', approval_id: approvalId }, permitRecord());
-    expect(await answerTo(late)).toMatchObject({ kind: 'approval', standing: 'used' });
-    // Nothing of it stays: the key is free.
-    expect(await answerTo(permit({ idempotency_key: 'late' }))).toEqual({ kind: 'committed' });
-    expect(await heldUsd(api.deps, gateId)).toBe(25);
-  });
-
-  it('goes to one of many at once', async () => {
-    const approvalId = await approved();
-    const calls = Array.from({ length: 10 }, () =>
-      permit({ idempotency_key: null, approval_id: approvalId }, permitRecord()),
-    );
-    const answers = await Promise.all(calls.map(answerTo));
-    expect(answers.filter(({ kind }) => kind === 'committed')).toHaveLength(1);
-    expect(answers.filter((answer) => answer.kind === 'approval' && answer.standing === 'used')).toHaveLength(
-      9,
-    );
-  });
-
   it('does not use it under another policy that the gate has had', async () => {
     await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: otherPolicy });
     const [before, now] = await api.deps.sql<{ policy_hash: string }[]>`
@@ -529,33 +313,6 @@ describe('a permit with an approval', () => {
     expect(await tell(before)).toMatchObject({ kind: 'approval', standing: 'mismatch' });
     expect(await statusOf(opened.approval_id)).toBe('approved');
     expect(await tell(now)).toEqual({ kind: 'committed' });
-  });
-
-  it('that contradicts the database is refused with the reason, and takes nothing', async () => {
-    const approvalId = await approved();
-    const tell = async (change: object) => {
-      const record = permitRecord(change);
-      const answer = await answerTo(
-        permit({ idempotency_key: null, approval_id: approvalId, ...change }, record),
-      );
-      expect(await isStored(record.id)).toBe(false);
-      return answer;
-    };
-    const mismatch = { kind: 'approval', standing: 'mismatch', expires_at_ms: null };
-    expect(await tell({ request_hash: hashOf(9) })).toEqual({ ...mismatch, is_closed: true });
-    const record = permitRecord();
-    const ofNothing = permit({ idempotency_key: null, approval_id: newApprovalId() }, record);
-    expect(await answerTo(ofNothing)).toEqual({ ...mismatch, is_closed: true });
-    await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: otherPolicy });
-    // The sidecar has not heard of the change yet.
-    const changed = permitRecord();
-    expect(await answerTo(permit({ idempotency_key: null, approval_id: approvalId }, changed))).toEqual({
-      ...mismatch,
-      is_closed: true,
-    });
-    expect(await answerTo(lookUp({ approval_id: approvalId }))).toEqual(mismatch);
-    expect(await isStored(record.id)).toBe(false);
-    expect(await statusOf(approvalId)).toBe('expired');
   });
 });
 
@@ -616,23 +373,6 @@ describe('a suspend', () => {
     expect(await answerTo(suspend())).toMatchObject({ kind: 'suspended', is_new: true });
   });
 
-  it('of a request that waits already finds its approval, and leaves the money with the holder', async () => {
-    await lease(60_000_000);
-    const first = suspend();
-    await answerTo(first);
-    expect(await answerTo(suspend())).toMatchObject({
-      kind: 'suspended',
-      approval_id: first.approval_id,
-      is_new: false,
-    });
-    expect(await leasedUnits()).toBe(35_000_000);
-    expect(await answerTo(lookUp())).toMatchObject({
-      kind: 'suspended',
-      approval_id: first.approval_id,
-      is_new: false,
-    });
-  });
-
   it('that has found the approval of another one opens none when its call comes again, also when that is over', async () => {
     await lease(60_000_000);
     const first = suspend();
@@ -640,20 +380,11 @@ describe('a suspend', () => {
     const copy = suspend();
     const found = { kind: 'suspended', approval_id: first.approval_id, is_new: false };
     for (const _repeat of [1, 2]) expect(await answerTo(copy)).toMatchObject(found);
+    expect(await answerTo(lookUp())).toMatchObject(found);
     await resolve(first.approval_id, 'deny');
     expect(await answerTo(copy)).toEqual({ kind: 'voided' });
     expect(await leasedUnits()).toBe(35_000_000);
     expectError(await api.call({ url: `/v1/approvals/${copy.approval_id}` }), 'approval_not_found');
-  });
-
-  it('that comes many times at once opens one and takes the money once', async () => {
-    await lease(100_000_000);
-    const same = suspend();
-    const calls = [...Array.from({ length: 6 }, () => same), ...Array.from({ length: 6 }, () => suspend())];
-    const answers = await Promise.all(calls.map(answerTo));
-    const ids = answers.map((answer) => (answer.kind === 'suspended' ? answer.approval_id : answer.kind));
-    expect(new Set(ids).size).toBe(1);
-    expect(await leasedUnits()).toBe(75_000_000);
   });
 
   it('takes no money that the holder never had', async () => {
@@ -675,14 +406,6 @@ describe('a suspend', () => {
     expect(await leasedUnits()).toBe(20_000_000);
   });
 
-  it('is answered with the PERMIT of its key', async () => {
-    await lease(25_000_000);
-    await answerTo(permit());
-    const call = suspend({ idempotency_key: 'order-1' });
-    expect(await answerTo(call)).toMatchObject({ kind: 'replayed' });
-    expect(await leasedUnits()).toBe(25_000_000);
-  });
-
   /** What its sidecar makes of that answer: it must not use the money besides. */
   it('is answered as before if its key got a PERMIT after it opened its approval', async () => {
     await lease(50_000_000);
@@ -699,11 +422,6 @@ describe('a suspend', () => {
     expect(fateOf(again, { isPermit: false, isWanted: true })).toBe('pass_on');
   });
 
-  it('without money needs none', async () => {
-    const call = suspend({ held: [], amount_micro_usd: null });
-    expect(await answerTo(call)).toMatchObject({ kind: 'suspended', is_new: true });
-  });
-
   it('of a gate that has changed since is refused', async () => {
     await lease(25_000_000);
     await api.call({ method: 'PUT', url: `/v1/gates/${gateId}`, body: otherPolicy });
@@ -713,24 +431,6 @@ describe('a suspend', () => {
 });
 
 describe('a look-up', () => {
-  it('answers the state of an approval', async () => {
-    await lease(25_000_000);
-    const call = suspend();
-    await answerTo(call);
-    const ask = () => answerTo(lookUp({ approval_id: call.approval_id }));
-    expect(await ask()).toMatchObject({
-      kind: 'approval',
-      standing: 'pending',
-      expires_at_ms: expect.any(Number),
-    });
-    await resolve(call.approval_id, 'approve');
-    expect(await ask()).toMatchObject({ kind: 'approval', standing: 'approved' });
-    api.advance(300_000);
-    expect(await ask()).toMatchObject({ kind: 'approval', standing: 'expired' });
-    expect(await answerTo(lookUp({ approval_id: newApprovalId() }))).toMatchObject({ standing: 'mismatch' });
-    expect(await answerTo(lookUp())).toEqual(nothing);
-  });
-
   it('answers an approval that refuses the request before a PERMIT of the key', async () => {
     const approvalId = await approved();
     expect(await answerTo(permit({ approval_id: approvalId }))).toEqual({ kind: 'committed' });
@@ -788,12 +488,6 @@ describe('a sidecar may speak', () => {
     expect(await answerTo(lookUp(unseen))).toMatchObject({ kind: 'refused' });
   });
 
-  it('of a passport of another account that was shown', async () => {
-    const account = await api.createAccount();
-    passport = await api.issuePassport({}, account.key);
-    expect(await answerTo(permit())).toEqual({ kind: 'committed' });
-  });
-
   it('with its newest connection only, and with the scope for it', async () => {
     const first = await connectSidecar(api);
     const again = await connectSidecar(api, { sidecarId: first.sidecarId });
@@ -811,19 +505,9 @@ describe('a sidecar may speak', () => {
 describe('a settlement that is not well formed', () => {
   it.each<[string, () => Flat, string]>([
     ['of no kind', () => ({ ...lookUp(), kind: 'other' }), 'kind'],
-    ['with a field that there is not', () => lookUp({ note: 'x' }), 'note'],
     ['without a field', () => ({ ...lookUp(), request_hash: undefined }), 'request_hash'],
-    ['with a key that is too long', () => lookUp({ idempotency_key: 'k'.repeat(129) }), 'idempotency_key'],
     ['that is a permit of nothing', () => permit({ idempotency_key: null }), 'idempotency_key'],
-    [
-      'whose record is a BLOCK',
-      () => permit({}, permitRecord({ decision: 'BLOCK', reason: 'domain_missing' })),
-      'record',
-    ],
     ['whose record is of another request', () => permit({ request_hash: hashOf(4) }), 'record'],
-    ['whose record is no record', () => permit({}, { void: 'missing', count: 1 }), 'record'],
-    ['whose record is malformed', () => permit({}, { ...permitRecord(), extra: 1 }), 'record'],
-    ['that holds another amount', () => suspend({ held: [heldMoney(24_000_000)] }), 'held'],
     [
       'that holds one window twice',
       () => suspend({ held: [heldMoney(25_000_000), heldMoney(25_000_000)] }),
@@ -834,6 +518,7 @@ describe('a settlement that is not well formed', () => {
       () => suspend({ held: [{ ...heldMoney(25_000_000), kind: 'gate_rate' }] }),
       'held',
     ],
+    ['that holds another amount', () => suspend({ held: [heldMoney(24_000_000)] }), 'held'],
     [
       'that waits too long',
       () => suspend({ expires_in_ms: limits.approvalExpiryMsMax + 1 }),

@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { oauthLimits } from '../../control-plane/oauth/limits.ts';
-import { Browser, startTools, type Tools } from '../support/tools.ts';
+import { Browser, startTools, type Tools } from '../support/service/tools.ts';
 
 let tools: Tools;
 let key: { readonly keyId: string; readonly key: string };

@@ -1,10 +1,11 @@
 import { Compile } from 'typebox/compile';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import { scopes } from '../../shared/model/scopes.ts';
-import { openAnApproval } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { startTools, type Tools } from '../support/tools.ts';
+import { openAnApproval } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { startTools } from '../support/service/tools.ts';
+import { useStarted } from '../support/service/use-api.ts';
 
 /** Which tool needs which scope (contract §2 and §13), written out by hand. */
 const scopeOf: Readonly<Record<string, string | null>> = {
@@ -33,7 +34,7 @@ const final = ['revoke_passport', 'resolve_approval'];
 const foreign = ['resolve_approval', 'discover_gates', 'get_attestation', 'list_approvals', 'test_gate'];
 const names = Object.keys(scopeOf);
 
-let tools: Tools;
+const tools = useStarted(() => startTools());
 /** May do everything. */
 let token: string;
 let listed: {
@@ -43,12 +44,12 @@ let listed: {
   annotations: Record<string, unknown>;
 }[];
 beforeAll(async () => {
-  tools = await startTools();
   token = await tools.accessTokenOf(await tools.api.createKey({ scopes: ['admin:*'] }));
   listed = (await message(await tools.post(token, request('tools/list')))).result.tools;
 });
-afterAll(() => tools.close());
 
+const tokenWith = async (scopes: readonly string[]) =>
+  tools.accessTokenOf(await tools.api.createKey({ scopes }));
 const request = (method: string, params: object = {}) => ({ jsonrpc: '2.0', id: 7, method, params });
 const message = async (response: Response) => JSON.parse(await response.text());
 const call = async (name: string, args: object = {}, as = token) => message(await tools.call(as, name, args));
@@ -142,6 +143,9 @@ describe.each(names)('%s', (name) => {
     expect([...schemaOf('outputSchema').Errors(result.structuredContent)]).toEqual([]);
     expect(Object.keys(result.structuredContent).length).toBeGreaterThan(1);
     expect(result.content.at(-1)).toEqual({ type: 'text', text: JSON.stringify(result.structuredContent) });
+    // Text that other accounts wrote comes after a warning, and under a mark for programs.
+    expect(result._meta?.['agent-trust/untrusted-data'] ?? false).toBe(foreign.includes(name));
+    expect(result.content).toHaveLength(foreign.includes(name) ? 2 : 1);
   });
 
   it('refuses an unknown argument by its name, so that the model can do better', async () => {
@@ -155,49 +159,22 @@ describe.each(names)('%s', (name) => {
   it('needs its scope and no other', async () => {
     const needed = scopeOf[name];
     const args = await goodArguments[name]?.();
-    for (const scope of scopes) {
-      const held = await tools.accessTokenOf(await tools.api.createKey({ scopes: [scope] }));
-      const response = await tools.call(held, name, args);
-      const implied = ['admin:*', ...(needed?.startsWith('gates:') ? ['gates:manage'] : [])];
-      if (needed === null || scope === needed || implied.includes(scope)) {
-        expect(response.status, scope).toBe(200);
-        continue;
-      }
-      const reply = await replyOf(response);
-      expectError(reply, 'insufficient_scope');
-      expect(reply.headers['www-authenticate']).toBe(
-        `Bearer realm="agent-trust", resource_metadata="${tools.origin}/.well-known/oauth-protected-resource/mcp", ` +
-          `error="insufficient_scope", scope="${needed}"`,
-      );
-    }
+    const implied = ['admin:*', ...(needed?.startsWith('gates:') ? ['gates:manage'] : [])];
+    const open = scopes.filter((scope) => needed === null || scope === needed || implied.includes(scope));
+    for (const scope of needed === null ? ['audit:read'] : open)
+      expect((await tools.call(await tokenWith([scope]), name, args)).status, scope).toBe(200);
+    if (needed === null) return;
+    const others = await tokenWith(scopes.filter((scope) => !open.includes(scope)));
+    const reply = await replyOf(await tools.call(others, name, args));
+    expectError(reply, 'insufficient_scope');
+    expect(reply.headers['www-authenticate']).toBe(
+      `Bearer realm="agent-trust", resource_metadata="${tools.origin}/.well-known/oauth-protected-resource/mcp", ` +
+        `error="insufficient_scope", scope="${needed}"`,
+    );
   });
 });
 
 describe('the tools', () => {
-  it("act on the API's data: a passport issued by one is revoked by the other", async () => {
-    const { result } = await call('create_passport', {
-      agent_id: 'tool agent',
-      permissions: ['orders:create'],
-    });
-    const { passport_id, jwt, private_key } = result.structuredContent;
-    expect(jwt).toMatch(/^eyJ/);
-    expect(private_key).toMatch(/^ed25519_private:/);
-    expect((await tools.api.call({ url: `/v1/passports/${passport_id}` })).body.status).toBe('active');
-    const revoked = await call('revoke_passport', { passport_id });
-    expect(revoked.result.structuredContent).toMatchObject({ status: 'revoked', reason: 'unspecified' });
-    const verified = await tools.api.call({ url: `/v1/passports/${passport_id}/verify` });
-    expect(verified.body).toMatchObject({ valid: false, reason: 'revoked' });
-  });
-
-  it("takes the contract's arguments of create_passport", async () => {
-    const { issuer_id } = await tools.api.createIssuer();
-    const args = { issuer_id, agent_id: 'spec agent', permissions: ['orders:create'], expires_in: '720h' };
-    expect((await call('create_passport', args)).result.structuredContent).toMatchObject({
-      issuer_id,
-      agent_id: 'spec agent',
-    });
-  });
-
   it('grants no key more than the token holds, though the key behind it holds more', async () => {
     const small = await tools.accessTokenOf(
       await tools.api.createKey({ scopes: ['keys:manage', 'gates:read', 'passports:read'] }),
@@ -257,11 +234,8 @@ describe('the tools', () => {
     ['get_attestation', { attestation_id: 'att_00000000000000000000000000' }, 'attestation_not_found'],
     ['test_gate', { gate_id: 'nonsense', passport_token: 'x', requested_action: 'a:b' }, 'gate_not_found'],
     ['list_passports', { limit: limits.pageItemsMax + 1 }, 'invalid_request'],
-    ['list_passports', { limit: '5' }, 'invalid_request'],
     ['list_passports', { issuer_id: 'nonsense' }, 'invalid_request'],
-    ['discover_gates', {}, 'invalid_request'],
     ['create_passport', { agent_id: 'x', permissions: ['nonsense'] }, 'invalid_request'],
-    ['create_passport', { agent_id: 'x\0', permissions: [] }, 'invalid_request'],
     ['create_api_key', { name: 'n', scopes: ['nonsense'] }, 'invalid_request'],
   ])('%s %j is refused with a result that says %s', async (name, args, code) => {
     const { result, error } = await call(name, args);
@@ -277,27 +251,22 @@ describe('the protocol', () => {
       jsonrpc: '2.0',
       id: 'a name',
       method: 'tools/call',
-      params: { name: 'list_passports', arguments: {} },
+      params: { name: 'list_passports' },
     });
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toContain('application/json');
     expect(await message(response)).toMatchObject({
       jsonrpc: '2.0',
       id: 'a name',
-      result: { structuredContent: {} },
+      result: { structuredContent: { limit: limits.pageItemsDefault } },
     });
   });
 
-  it('takes a call without arguments', async () => {
-    const { result } = await message(
-      await tools.post(token, request('tools/call', { name: 'list_passports' })),
-    );
-    expect(result.structuredContent.limit).toBe(limits.pageItemsDefault);
-  });
-
   it('answers a tool that does not exist, and a method that does not exist, as errors of the protocol', async () => {
-    const tool = await message(await tools.call(token, 'delete_everything'));
-    expect(tool).toMatchObject({ jsonrpc: '2.0', id: 7, error: { code: -32_602 } });
+    for (const name of ['delete_everything', '__proto__', 'constructor', 'toString']) {
+      const tool = await message(await tools.call(token, name));
+      expect(tool, name).toMatchObject({ jsonrpc: '2.0', id: 7, error: { code: -32_602 } });
+    }
     const method = await message(await tools.post(token, request('nonsense/call')));
     expect(method).toMatchObject({ jsonrpc: '2.0', id: 7, error: { code: -32_601 } });
   });
@@ -305,17 +274,9 @@ describe('the protocol', () => {
   it.each([
     ['no JSON', '{"jsonrpc"', -32_700],
     ['nothing', '', -32_600],
-    ['a text', '"hello"', -32_600],
-    ['an empty batch', '[]', -32_600],
     ['a batch, which would be many calls for one', JSON.stringify([request('tools/list')]), -32_600],
     ['a name that is not allowed', '{"jsonrpc":"2.0","id":1,"method":"ping","__proto__":1}', -32_600],
-    [
-      'what lies too deep',
-      `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(40)}${']'.repeat(40)}}`,
-      -32_600,
-    ],
     ['another version', JSON.stringify({ jsonrpc: '1.0', id: 1, method: 'tools/list' }), -32_600],
-    ['no method', JSON.stringify({ jsonrpc: '2.0', id: 1 }), -32_600],
     ['an id that is none', JSON.stringify({ jsonrpc: '2.0', id: {}, method: 'tools/list' }), -32_600],
     [
       'too much',
@@ -329,10 +290,6 @@ describe('the protocol', () => {
       jsonrpc: '2.0',
       error: { code, message: expect.any(String) },
     });
-  });
-
-  it.each(['__proto__', 'constructor', 'toString'])('has no tool named %s', async (name) => {
-    expect(await message(await tools.call(token, name))).toMatchObject({ error: { code: -32_602 } });
   });
 
   it('takes a notification and answers nothing', async () => {
@@ -359,15 +316,6 @@ describe('the protocol', () => {
     expect(response.headers.get('allow')).toBe('POST');
     expect(await message(response)).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32_600 } });
   });
-
-  it('does not begin a stream where a client wants to listen', async () => {
-    const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' };
-    const body = request('subscriptions/listen', { _meta: meta });
-    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'subscriptions/listen' };
-    const response = await tools.post(token, body, headers);
-    expect(response.headers.get('content-type')).toContain('application/json');
-    expect((await message(response)).error.code).toBeLessThan(0);
-  });
 });
 
 describe('text that other accounts wrote', () => {
@@ -384,15 +332,6 @@ describe('text that other accounts wrote', () => {
     expect(texts[0]).not.toContain(injection);
     expect(texts[1]).toContain(injection);
     expect(result.structuredContent.results[0].gate_name).toBe(injection);
-  });
-
-  it('is marked by every tool that may answer some, and by no other', async () => {
-    for (const name of names) {
-      const { result } = await call(name, await goodArguments[name]?.());
-      expect(result.isError ?? false, name).toBe(false);
-      expect(result._meta?.['agent-trust/untrusted-data'] ?? false, name).toBe(foreign.includes(name));
-      expect(result.content, name).toHaveLength(foreign.includes(name) ? 2 : 1);
-    }
   });
 });
 

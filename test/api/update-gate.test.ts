@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { readIfMatch } from '../../control-plane/http/entity-tag.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let feed: string;
 beforeAll(async () => {
-  api = await startApi();
   feed = (await api.call({ url: '/v1/accounts' })).body.items[0].account_id;
 });
-afterAll(() => api.close());
 
 const put = (id: string, body: unknown) => api.call({ method: 'PUT', url: `/v1/gates/${id}`, body });
 
@@ -39,13 +39,9 @@ describe('PUT /gates/:id', () => {
       { spend_limits: { per_transaction_usd: 9 } },
       { ...constraints, spend_limits: { per_transaction_usd: 9, alert_at: 0.5 } },
     ],
-    [{ spend_limits: { alert_at: null } }, { ...constraints, spend_limits: { per_transaction_usd: 5 } }],
     [{ spend_limits: null }, { allowed_domains: constraints.allowed_domains }],
     [{ allowed_domains: ['C.example'] }, { ...constraints, allowed_domains: ['c.example'] }],
-    [{ trusted_issuers: ['*'] }, { ...constraints, trusted_issuers: ['*'] }],
-    [{ approvals: null }, constraints],
     [null, {}],
-    [{}, constraints],
   ])('merges %j into the constraints', async (patch, merged) => {
     const { id } = await api.createGate({ constraints });
     expect((await put(id, { constraints: patch })).body.constraints).toEqual(merged);
@@ -71,38 +67,15 @@ describe('PUT /gates/:id', () => {
     await put(id, { name: 'Another name' });
     const common = { gate_id: id, account_id: feed, mode: 'live', trust_level: 'L3' };
     const rest = { allowed_domains: constraints.allowed_domains };
-    expect((await api.changes(feed)).slice(before)).toEqual([
-      {
-        kind: 'gate.put',
-        body: {
-          ...common,
-          version: 2,
-          policy_version: 2,
-          policy_hash: expect.stringMatching(/^sha256:/),
-          constraints,
-        },
-      },
-      {
-        kind: 'gate.put',
-        body: {
-          ...common,
-          version: 3,
-          policy_version: 3,
-          policy_hash: expect.stringMatching(/^sha256:/),
-          constraints: rest,
-        },
-      },
-      {
-        kind: 'gate.put',
-        body: {
-          ...common,
-          version: 4,
-          policy_version: 3,
-          policy_hash: expect.stringMatching(/^sha256:/),
-          constraints: rest,
-        },
-      },
-    ]);
+    const policy_hash = expect.stringMatching(/^sha256:/);
+    const versions = [
+      { version: 2, policy_version: 2, constraints },
+      { version: 3, policy_version: 3, constraints: rest },
+      { version: 4, policy_version: 3, constraints: rest },
+    ];
+    expect((await api.changes(feed)).slice(before)).toEqual(
+      versions.map((each) => ({ kind: 'gate.put', body: { ...common, policy_hash, ...each } })),
+    );
   });
 
   it('loses none of several patches at once', async () => {
@@ -125,21 +98,10 @@ describe('PUT /gates/:id', () => {
 
   it.each<[object, string]>([
     [{ name: null }, 'name'],
-    [{ trust_level: null }, 'trust_level'],
     [{ trust_level: 'L1', trust_profile: 'L2' }, 'trust_profile'],
     [{ template_id: 'x' }, 'template_id'],
-    [
-      { constraints: { spend_limits: { per_transaction_usd: 'all' } } },
-      'constraints.spend_limits.per_transaction_usd',
-    ],
     [{ constraints: { spend_limits: { weekly_usd: 5 } } }, 'constraints.spend_limits.weekly_usd'],
-    [{ constraints: { alowed_domains: null } }, 'constraints.alowed_domains'],
     [{ constraints: { spend_limits: { per_tx: null } } }, 'constraints.spend_limits.per_tx'],
-    [
-      { constraints: { rate_limits: { requests_per_minute: 0.5 } } },
-      'constraints.rate_limits.requests_per_minute',
-    ],
-    [{ constraints: 'none' }, 'constraints'],
   ])('400: refuses %j, naming %s, and changes nothing', async (patch, param) => {
     const { id } = await api.createGate({ constraints });
     const before = (await api.call({ url: `/v1/gates/${id}` })).body;
@@ -159,36 +121,37 @@ describe('If-Match', () => {
     expect((await api.call({ url: `/v1/gates/${id}` })).headers['etag']).toBe('"2"');
   });
 
-  it.each(['"1"', '*', ' * ', '"0", "1"', '"0","1"', '"a,b" , "1"'])(
-    'lets %j through at version 1',
-    async (tag) => {
-      const { id } = await api.createGate();
-      expect((await call('PUT', id, tag, { name: 'New' })).status).toBe(200);
-    },
-  );
-
-  it.each(['"2"', 'W/"1"', '"0", "2"', '""'])('412: %j at version 1, and changes nothing', async (tag) => {
+  it.each([
+    ...['"1"', ' * ', '"a,b" , "1"'],
+    // As proxies that compress hand it out: nginx, Apache.
+    ...['W/"1"', '"0", W/"1"', '"1-gzip"', 'W/"1-br"'],
+  ])('lets %j through at version 1', async (tag) => {
     const { id } = await api.createGate();
-    const before = (await api.changes(feed)).length;
-    expectError(await call('PUT', id, tag, { name: 'New' }), 'precondition_failed');
-    expectError(await call('DELETE', id, tag), 'precondition_failed');
-    expect((await api.call({ url: `/v1/gates/${id}` })).body.name).toBe('Orders');
-    expect(await api.changes(feed)).toHaveLength(before);
+    expect((await call('PUT', id, tag, { name: 'New' })).status).toBe(200);
   });
 
-  it.each(['1', '', '"1', '1"', '"1" "2"', '"1",', ',"1"', '*, "1"', 'w/"1"', '"a b"'])(
-    '400: %j',
+  it.each(['W/"2"', '"0", "2"', '"2-gzip"', '"-gzip"', '"1-"'])(
+    '412: %j at version 1, and changes nothing',
     async (tag) => {
       const { id } = await api.createGate();
-      expectError(await call('PUT', id, tag, { name: 'New' }), 'invalid_request', 'If-Match');
-      expectError(await call('DELETE', id, tag), 'invalid_request', 'If-Match');
+      const before = (await api.changes(feed)).length;
+      expectError(await call('PUT', id, tag, { name: 'New' }), 'precondition_failed');
+      expectError(await call('DELETE', id, tag), 'precondition_failed');
+      expect((await api.call({ url: `/v1/gates/${id}` })).body.name).toBe('Orders');
+      expect(await api.changes(feed)).toHaveLength(before);
     },
   );
+
+  it('400: is no list of tags', async () => {
+    const { id } = await api.createGate();
+    expectError(await call('PUT', id, '1', { name: 'New' }), 'invalid_request', 'If-Match');
+    expectError(await call('DELETE', id, '1'), 'invalid_request', 'If-Match');
+    for (const tags of ['', '"1', '1"', '"1" "2"', '"1",', ',"1"', '*, "1"', 'w/"1"', '"a b"'])
+      expect(() => readIfMatch(tags), tags).toThrow('If-Match');
+  });
 
   it.each([
     {},
-    { name: 'Orders', trust_profile: 'L1' },
-    { constraints },
     { description: null, constraints: { approvals: null, spend_limits: { daily_usd: null } } },
     { constraints: { allowed_domains: ['A.example.', 'b.example'] } },
   ])('names the same policy after a patch that changes nothing: %j', async (patch) => {

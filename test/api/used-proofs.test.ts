@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { decisionsLimits } from '../../control-plane/decisions/limits.ts';
 import { claimProofs, trimProofs } from '../../control-plane/decisions/used-proof-store.ts';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api?.close());
+const api = useApi();
 
 const nowMs = Date.UTC(2026, 10, 27) as UnixMillis;
 const use = (name: string, claim: string) => ({ proof: idDigest(name), claim });

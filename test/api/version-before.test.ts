@@ -1,16 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
+import { describe, expect, it } from 'vitest';
+import { startOwnApi } from '../support/service/api.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 /**
  * What this version counts and the one before does not know of, in a database that both write. The statements
  * are those of 0.2.0; test/upgrade has the programs themselves side by side.
  */
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api?.close());
+const api = useApi(startOwnApi);
 
 const change = (feedId: string, kind: string, body: object, atMs = 0) =>
   api.deps.sql.begin(async (tx) => {
@@ -68,18 +65,34 @@ describe('the migration', () => {
     const before = await counted(accountId, kept);
     const put = await lastBody(accountId, 'gate.put');
     await api.deps.sql.unsafe(`
-      DROP TRIGGER sidecar_is_back ON sidecars; DROP TRIGGER count_feed_item ON changes;
-      DROP FUNCTION sidecar_is_back, count_feed_item, count_item;
-      ALTER TABLE feeds DROP COLUMN items_revision`);
+      DROP TRIGGER count_feed_item ON changes; DROP FUNCTION count_feed_item, count_item`);
     const made = String(api.deps.random.newId('gate', api.deps.clock.now()));
     await change(accountId, 'gate.delete', { gate_id: deleted }, api.deps.clock.now());
     await change(accountId, 'gate.put', { ...put, gate_id: made }, api.deps.clock.now());
     expect(await counted(accountId, made)).toEqual({ sum: before?.['sum'], item: null });
     const folder = new URL('../../control-plane/storage/migrations/', import.meta.url);
-    await api.deps.sql.unsafe(readFileSync(new URL('0042-kept-for-before.sql', folder), 'utf8'));
+    await api.deps.sql.unsafe(readFileSync(new URL('0040-feed-items-of-before.sql', folder), 'utf8'));
     expect(await counted(accountId, made)).toEqual(before);
     expect(await counted(accountId, deleted)).toEqual({ sum: before?.['sum'], item: null });
     expect(await counted(accountId, kept)).toEqual(before);
+  });
+});
+
+describe('a passport that the version before suspends', () => {
+  it('has the account as the cause, for as long as it is suspended', async () => {
+    const { passport_id: passportId } = await api.issuePassport();
+    const causes = async () =>
+      (await api.deps.sql`SELECT cause FROM suspensions WHERE passport_id = ${passportId}`).map(
+        ({ cause }) => cause,
+      );
+    for (const [status, wanted] of [
+      ['suspended', ['account']],
+      ['active', []],
+      ['suspended', ['account']],
+    ] as const) {
+      await api.deps.sql`UPDATE passports SET status = ${status} WHERE passport_id = ${passportId}`;
+      expect(await causes()).toEqual(wanted);
+    }
   });
 });
 

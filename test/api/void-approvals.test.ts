@@ -1,17 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { askApproval, goToNoon, hashOf, heldUsd, openAnApproval } from '../support/approvals.ts';
-import { expectSoundStore } from '../support/test-sidecar.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { askApproval, goToNoon, hashOf, heldUsd, openAnApproval } from '../support/service/approvals.ts';
+import { expectSoundStore } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-  goToNoon(api);
-});
-afterAll(async () => {
-  await expectSoundStore(api);
-  await api.close();
-});
+const api = useApi(startOwnApi);
+beforeAll(() => goToNoon(api));
+afterAll(() => expectSoundStore(api));
 
 const catalog = { permissions: [{ key: 'orders:create', requires_approval: true }] };
 const statusOf = async (approvalId: string): Promise<string> =>

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { append, exportText, newRecord, operatorOf, verifyText } from '../support/exports.ts';
-import { expectSoundStore } from '../support/test-sidecar.ts';
+import { expect, it } from 'vitest';
+import { startOwnApi } from '../support/service/api.ts';
+import { append, exportText, newRecord, operatorOf, verifyText } from '../support/service/exports.ts';
+import { expectSoundStore } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
+const api = useApi(startOwnApi);
 
 it('a record that voids a PERMIT is no PERMIT: it counts nowhere, spends nothing and causes no event', async () => {
   const owner = await operatorOf(api);

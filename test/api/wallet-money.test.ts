@@ -1,33 +1,21 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { appendRecords } from '../../control-plane/attestations/append-records.ts';
-import { voidSettlements } from '../../control-plane/decisions/void-settlements.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { applyReported } from '../../control-plane/outcomes/apply-reported.ts';
 import { expireHolds } from '../../control-plane/outcomes/expire-holds.ts';
-import { freeUnits } from '../../control-plane/quota/hold.ts';
-import type { AttestationId } from '../../shared/model/ids.ts';
 import { dayMs, hourMs } from '../../shared/model/time.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { isPassing } from '../support/sidecar-pair.ts';
-import { brokenHolds, brokenRules } from '../support/sound-database.ts';
-import { until, untilAnswer } from '../support/until.ts';
-import { makeWallet, moveToWallet, setFrozen, walletOf } from '../support/wallets.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { isPassing } from '../support/service/sidecar-pair.ts';
+import { brokenHolds, brokenRules } from '../support/service/sound-database.ts';
+import { useApi, useSidecar } from '../support/service/use-api.ts';
+import { voidPermit } from '../support/service/void-permit.ts';
+import { makeWallet, moveToWallet, setFrozen, walletOf } from '../support/service/wallets.ts';
 
-let api: Api;
-let sidecar: TestSidecar;
-beforeAll(async () => {
-  api = await startApi();
-  goToNoon(api);
-  sidecar = await startTestSidecar({ api, quotaWaitMs: 1_000 });
-});
-afterAll(async () => {
-  await sidecar.close();
-  sidecar.removeFolder();
-  await api.close();
-});
-afterEach(async () => expect(await brokenRules(api.deps.sql)).toEqual({}));
+const api = useApi(startOwnApi);
+beforeAll(() => goToNoon(api));
+const sidecar = useSidecar(() => ({ api, quotaWaitMs: 1_000 }));
+afterAll(async () => expect(await brokenRules(api.deps.sql)).toEqual({}));
 
 interface Tree {
   readonly root: string;
@@ -194,8 +182,12 @@ describe('money of a PERMIT that changes later', () => {
     expect(await used(other)).toEqual([0, 0, 0, 0]);
   });
 
-  it('is held at most once where a person and a hold have it in turn', async () => {
+  it('is held at most once where a person and a hold have it in turn, and comes back from who denies', async () => {
     const tree = await plant({ approvals: { above_usd: 1 } });
+    const denied = await check(tree, 10);
+    expect((await usages(tree)).map((each) => each.held)).toEqual([10, 10, 10, 10]);
+    await api.call({ url: `/v1/approvals/${denied.approval_id}/deny`, body: {} });
+    await expectHeld(tree, 0);
     const waiting = await check(tree, 10, { hold: true });
     expect(waiting).toMatchObject({ decision: 'SUSPEND' });
     expect((await usages(tree)).map((each) => each.held)).toEqual([10, 10, 10, 10]);
@@ -208,19 +200,35 @@ describe('money of a PERMIT that changes later', () => {
     await expectCounted(tree, 4);
   });
 
+  it('is held again in every wallet when a denial is undone, unless one is frozen or has no room', async () => {
+    const tree = await plant({ approvals: { above_usd: 1 } });
+    const resolve = (id: string, word: string) => api.call({ url: `/v1/approvals/${id}/${word}`, body: {} });
+    const { approval_id: id } = await check(tree, 10);
+    await resolve(id, 'deny');
+    expect((await resolve(id, 'undo')).body).toMatchObject({ status: 'pending' });
+    await expectHeld(tree, 10);
+    await resolve(id, 'approve');
+    expect(await check(tree, 10, { approval_id: id })).toMatchObject({ decision: 'PERMIT' });
+    await expectCounted(tree, 10);
+    const { approval_id: other } = await check(tree, 20);
+    await resolve(other, 'deny');
+    await setFrozen(api, tree.team, 'freeze');
+    expectError(await resolve(other, 'undo'), 'approval_already_resolved');
+    await setFrozen(api, tree.team, 'unfreeze');
+    const sibling = await api.issuePassport({ wallet_id: tree.agent });
+    expect(await check({ ...tree, passport: sibling }, 1)).toMatchObject({ decision: 'PERMIT' });
+    expectError(await resolve(other, 'undo'), 'approval_already_resolved');
+    await expectCounted(tree, 11);
+    await expectHeld(tree, 0);
+  });
+
   it.each(['settled', 'held'])('comes back with a void, what it counts by then: %s', async (state) => {
     const tree = await plant();
     await check(tree, 5);
     const { attestation_id: id } = await check(tree, 10, state === 'held' ? { hold: true } : {});
     if (state === 'held') await expectHeld(tree, 10);
     else await post(id, 'refund', { amount: 4 });
-    await api.deps.sql.begin(async (tx) => {
-      const unknown = [{ id: id as AttestationId, took: [], amountMicroUsd: null }];
-      const by = { source: 'control-plane', sourceAccount: null, nowMs: api.deps.clock.now() } as const;
-      const { records, units } = await voidSettlements(tx, api.deps, unknown, by);
-      await appendRecords(tx, api.deps, records);
-      await freeUnits(tx, units, by.nowMs);
-    });
+    await voidPermit(api, id);
     await expectCounted(tree, 5);
     await expectHeld(tree, 0);
   });

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Api, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { exportText } from '../support/exports.ts';
-import { replayText } from '../support/replay.ts';
-import { order } from '../support/standing-approvals.ts';
-import { makeWallet, setFrozen } from '../support/wallets.ts';
+import { beforeAll, expect, it } from 'vitest';
+import { replayText } from '../support/data/replay.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { exportText } from '../support/service/exports.ts';
+import { order } from '../support/service/standing-approvals.ts';
+import { useApi } from '../support/service/use-api.ts';
+import { makeWallet, setFrozen } from '../support/service/wallets.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-  goToNoon(api);
-});
-afterAll(() => api.close());
+const api = useApi(startOwnApi);
+beforeAll(() => goToNoon(api));
 
 it('a replay gives each decision of a passport in a wallet again, but for what only the ledger knows', async () => {
   const { gate_id: gateId } = await api.createGate({ constraints: {} });

@@ -1,24 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { appendRecords } from '../../control-plane/attestations/append-records.ts';
-import { voidSettlements } from '../../control-plane/decisions/void-settlements.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { expireHolds } from '../../control-plane/outcomes/expire-holds.ts';
-import { freeUnits } from '../../control-plane/quota/hold.ts';
-import type { AttestationId } from '../../shared/model/ids.ts';
 import { dayMs, minuteMs } from '../../shared/model/time.ts';
-import { type Chance, chance } from '../race/chance.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { runs } from '../support/runs.ts';
-import { brokenHolds, brokenRules } from '../support/sound-database.ts';
-import { makeWallet, moveToWallet, putWallet, walletOf } from '../support/wallets.ts';
+import { type Chance, chance } from '../support/base/chance.ts';
+import { runs } from '../support/base/runs.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { brokenHolds, brokenRules } from '../support/service/sound-database.ts';
+import { useApi } from '../support/service/use-api.ts';
+import { voidPermit } from '../support/service/void-permit.ts';
+import { makeWallet, moveToWallet, putWallet, walletOf } from '../support/service/wallets.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-  goToNoon(api);
-});
-afterAll(() => api.close());
+const api = useApi(startOwnApi);
+beforeAll(() => goToNoon(api));
 
 interface Line {
   readonly passport_id: string;
@@ -84,16 +78,6 @@ const sorted = (lines: readonly Line[]) =>
     .map((line) => ({ ...line, spent_usd: micro(line.spent_usd) }))
     .sort((one, next) => (JSON.stringify(one) < JSON.stringify(next) ? -1 : 1));
 
-async function voidOne(id: string): Promise<void> {
-  await api.deps.sql.begin(async (tx) => {
-    const unknown = [{ id: id as AttestationId, took: [], amountMicroUsd: null }];
-    const by = { source: 'control-plane', sourceAccount: null, nowMs: api.deps.clock.now() } as const;
-    const { records, units } = await voidSettlements(tx, api.deps, unknown, by);
-    await appendRecords(tx, api.deps, records);
-    await freeUnits(tx, units, by.nowMs);
-  });
-}
-
 interface World {
   readonly wallets: readonly string[];
   readonly gates: readonly string[];
@@ -156,7 +140,7 @@ async function step(world: World, random: Chance): Promise<void> {
     await at('outcome', random.pick([served, { outcome: 'failed' }, { outcome: 'served' }]));
   } else if (kind === 'refund') await at('refund', random.pick([{}, { amount: amount / 10 }]));
   else if (kind === 'extend') await at('hold/extend', { expires_in_s: 3_600 });
-  else await voidOne(permit);
+  else await voidPermit(api, permit);
 }
 
 /** What each wallet says is what the records say, and its windows have the same money. */
@@ -179,7 +163,7 @@ async function expectSame(world: World, limit: number): Promise<void> {
 
 describe('the statement of a wallet', () => {
   it('is the sum of its records, whatever becomes of them and of their passports', async () => {
-    for (let run = 0; run < runs({ short: 2, long: 60 }); run++) {
+    for (let run = 0; run < runs({ short: 1, long: 60 }); run++) {
       const seed = Math.floor(Math.random() * 2 ** 32);
       const random = chance(seed);
       const world = await plant();
@@ -210,6 +194,8 @@ describe('the statement of a wallet', () => {
     await api.call({ url: `/v1/attestations/${id}/outcome`, body: { outcome: 'served', amount: 2 } });
     expect((await walletOf(api, old)).usage.total_usd).toMatchObject({ used: 2, held: 0 });
     expect((await stated(next, 10)).usd).toBe(2);
+    const tomorrow = await read(next, `since=${time(dayMs)}&until=${time(2 * dayMs)}`);
+    expect(tomorrow.body).toMatchObject({ total_usd: 0, items: [] });
     expect(await brokenHolds(api.deps.sql)).toEqual([]);
   });
 
@@ -218,20 +204,12 @@ describe('the statement of a wallet', () => {
     const since = 'since=2026-11-01T00:00:00Z';
     expectError(await read(id, `${since}&until=2026-12-04T00:00:00Z`), 'invalid_request', 'until');
     expectError(await read(id, `${since}&until=2026-10-01T00:00:00Z`), 'invalid_request', 'until');
-    expectError(await read(id, `${since}&until=tomorrow`), 'invalid_request', 'until');
     expectError(await read(id, 'since=1&until=2026-10-01T00:00:00Z'), 'invalid_request', 'since');
     expectError(await read(id, since), 'invalid_request', 'until');
     for (const limit of ['0', '1001', 'x'])
       expectError(await read(id, `${period()}&limit=${limit}`), 'invalid_request', 'limit');
     const forged = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-    for (const page of [
-      '',
-      'x',
-      forged(7),
-      forged(null),
-      forged(['a', 1, null]),
-      forged(['a\u0000', null, null]),
-    ])
+    for (const page of ['x', forged(7), forged(['a', 1, null]), forged(['a\u0000', null, null])])
       expectError(await read(id, `${period()}&page=${page}`), 'invalid_request', 'page');
     const { status, body } = await read(id, `${period()}&page=${forged(['a', null, null])}`);
     expect([status, body.items, body.next_page]).toEqual([200, [], null]);

@@ -1,34 +1,24 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { isPassing } from '../support/sidecar-pair.ts';
-import { brokenRules } from '../support/sound-database.ts';
-import { expectSoundStore } from '../support/test-sidecar.ts';
-import { until, untilAnswer } from '../support/until.ts';
-import { makeWallet, moveToWallet, putWallet, setFrozen, walletOf } from '../support/wallets.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import type { TestSidecar } from '../support/service/sidecar.ts';
+import { isPassing } from '../support/service/sidecar-pair.ts';
+import { brokenRules } from '../support/service/sound-database.ts';
+import { expectSoundStore } from '../support/service/test-sidecar.ts';
+import { useApi, useSidecar } from '../support/service/use-api.ts';
+import { makeWallet, moveToWallet, putWallet, setFrozen, walletOf } from '../support/service/wallets.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let stranger: string;
-let sidecars: readonly TestSidecar[];
-let foreign: TestSidecar;
 beforeAll(async () => {
-  api = await startApi();
   goToNoon(api);
-  const start = () => startTestSidecar({ api, quotaWaitMs: 1_000 });
-  sidecars = [await start(), await start(), await start()];
   stranger = (await api.createAccount()).key;
-  foreign = await startTestSidecar({ api, quotaWaitMs: 1_000, accountKey: stranger });
 });
+const sidecars = [1, 2].map(() => useSidecar(() => ({ api, quotaWaitMs: 1_000 })));
+const foreign = useSidecar(() => ({ api, quotaWaitMs: 1_000, accountKey: stranger }));
 afterAll(async () => {
-  for (const sidecar of [...sidecars, foreign]) {
-    await sidecar.close();
-    sidecar.removeFolder();
-  }
-  await api.close();
-});
-afterEach(async () => {
   expect(await brokenRules(api.deps.sql)).toEqual({});
   await expectSoundStore(api);
 });
@@ -66,7 +56,7 @@ const settled = (id: string, limit: string, used: number) =>
   );
 
 describe('wallets at sidecars', () => {
-  it('are met to the cent over three sidecars by many passports', async () => {
+  it('are met to the cent over two sidecars by many passports', async () => {
     const root = await makeWallet(api, { limits: { daily_usd: 40 } });
     const share = await makeWallet(api, {
       parent_wallet_id: root.wallet_id,
@@ -126,41 +116,6 @@ describe('wallets at sidecars', () => {
     expect(moved.filter(({ body }) => body.decision === 'PERMIT')).toHaveLength(2);
     await settled(other.wallet_id, 'daily_usd', 2);
     await settled(leaf.wallet_id, 'daily_usd', 6);
-  });
-
-  it('hold what waits for a person, and answer keys, for passports that share them', async () => {
-    const root = await makeWallet(api, { limits: { daily_usd: 40 } });
-    const leaf = await makeWallet(api, { parent_wallet_id: root.wallet_id, limits: { daily_usd: 30 } });
-    const { gate_id: gateId } = await api.createGate({ constraints: { approvals: { above_usd: 5 } } });
-    await caughtUp();
-    const one = await api.issuePassport({ wallet_id: leaf.wallet_id });
-    const two = await api.issuePassport({ wallet_id: leaf.wallet_id });
-    for (const { jwt } of [one, two])
-      expect((await ask(at(0), gateId, jwt, buy(1))).body.decision).toBe('PERMIT');
-    const [held, other] = await Promise.all(
-      [one, two].map(({ jwt }) => ask(at(0), gateId, jwt, buy(10, { idempotency_key: 'a' }))),
-    );
-    expect([held?.body.decision, other?.body.decision]).toEqual(['SUSPEND', 'SUSPEND']);
-    const approvalId = held?.body.approval_id;
-    for (const { wallet_id: id } of [root, leaf])
-      expect((await walletOf(api, id)).usage.daily_usd).toMatchObject({ held: 20 });
-    expect((await api.call({ url: `/v1/approvals/${approvalId}/approve`, body: {} })).status).toBe(200);
-    expect((await api.call({ url: `/v1/approvals/${other?.body.approval_id}/deny`, body: {} })).status).toBe(
-      200,
-    );
-    const paid = await ask(
-      at(0),
-      gateId,
-      one.jwt,
-      buy(10, { idempotency_key: 'a', approval_id: approvalId }),
-    );
-    expect(paid.body.decision).toBe('PERMIT');
-    for (const { jwt } of [one, two]) {
-      const { body } = await ask(at(0), gateId, jwt, buy(31, { idempotency_key: 'b' }));
-      expect(body).toMatchObject({ decision: 'BLOCK', reason: 'wallet_limit_exceeded' });
-    }
-    await settled(root.wallet_id, 'daily_usd', 12);
-    await settled(leaf.wallet_id, 'daily_usd', 12);
   });
 
   it('hold what waits for a person at a sidecar, in each wallet, and give it back', async () => {
@@ -237,33 +192,5 @@ describe('wallets at sidecars', () => {
     expect((await ask(at(1), gateId, ofChild.jwt, buy(10, { idempotency_key: 'less' }))).body).toMatchObject({
       decision: 'PERMIT',
     });
-  });
-
-  it('goes on without the control plane as far as its leases reach', async () => {
-    const wallet = await makeWallet(api, { limits: { daily_usd: 100_000 } });
-    const gateId = await newGate();
-    const { jwt } = await api.issuePassport({ wallet_id: wallet.wallet_id });
-    let asked = 0;
-    // How much is leased ahead is a matter of the pace, and on a busy machine that may be none.
-    const reaches = async (): Promise<boolean> => {
-      for (let i = 0; i < 40; i++)
-        expect((await ask(at(0), gateId, jwt, buy(1, { n: asked++ }))).body.decision).toBe('PERMIT');
-      at(0).link.cut();
-      try {
-        const replies: Reply[] = [];
-        await until(
-          async () => {
-            replies.push(await at(0).check(gateId, jwt, buy(1, { n: asked++ })));
-            return replies.at(-1)?.body.decision !== 'PERMIT';
-          },
-          { what: 'the end of its leases' },
-        );
-        return replies.length > 1;
-      } finally {
-        at(0).resume();
-      }
-    };
-    await until(reaches, { what: 'a lease that is used without the control plane' });
-    await caughtUp();
   });
 });

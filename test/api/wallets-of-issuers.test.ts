@@ -1,34 +1,28 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import type { IssuerId } from '../../shared/model/ids.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type ForeignProvider, startForeignProvider } from '../support/foreign-issuer.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { isPassing } from '../support/sidecar-pair.ts';
-import { brokenRules } from '../support/sound-database.ts';
-import { expectSoundStore } from '../support/test-sidecar.ts';
-import { until, untilAnswer } from '../support/until.ts';
-import { makeWallet, moveToWallet, walletOf } from '../support/wallets.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { type ForeignProvider, startForeignProvider } from '../support/peers/foreign-issuer.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { startTestSidecar } from '../support/service/sidecar.ts';
+import { isPassing } from '../support/service/sidecar-pair.ts';
+import { brokenRules } from '../support/service/sound-database.ts';
+import { expectSoundStore } from '../support/service/test-sidecar.ts';
+import { useApi, useSidecar } from '../support/service/use-api.ts';
+import { makeWallet, moveToWallet, walletOf } from '../support/service/wallets.ts';
 
-let api: Api;
-let sidecar: TestSidecar;
+const api = useApi(startOwnApi);
 let provider: ForeignProvider;
+beforeAll(() => goToNoon(api));
+const sidecar = useSidecar(() => ({ api, quotaWaitMs: 1_000 }));
 beforeAll(async () => {
-  api = await startApi();
-  goToNoon(api);
-  sidecar = await startTestSidecar({ api, quotaWaitMs: 1_000 });
   provider = await startForeignProvider();
   await provider.addKey('ES256');
 });
+afterAll(() => provider.close());
 afterAll(async () => {
-  await sidecar.close();
-  sidecar.removeFolder();
-  await api.close();
-  await provider.close();
-});
-afterEach(async () => {
   expect(await brokenRules(api.deps.sql)).toEqual({});
   await expectSoundStore(api);
 });

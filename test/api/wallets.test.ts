@@ -1,23 +1,14 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { expectError } from '../support/expect-error.ts';
-import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
-import { brokenRules } from '../support/sound-database.ts';
-import { makeWallet, moveToWallet, putWallet, setFrozen, walletOf } from '../support/wallets.ts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { brokenRules } from '../support/service/sound-database.ts';
+import { useApi } from '../support/service/use-api.ts';
+import { makeWallet, moveToWallet, putWallet, setFrozen, walletOf } from '../support/service/wallets.ts';
 
-let api: Api;
-let other: SecondControlPlane;
-beforeAll(async () => {
-  api = await startApi();
-  other = await secondControlPlane(api);
-  goToNoon(api);
-});
-afterAll(async () => {
-  await other.close();
-  await api.close();
-});
-afterEach(async () => expect(await brokenRules(api.deps.sql)).toEqual({}));
+const api = useApi(startOwnApi);
+beforeAll(() => goToNoon(api));
+afterAll(async () => expect(await brokenRules(api.deps.sql)).toEqual({}));
 
 const buy = (amount: number, rest: object = {}) => ({ permission_key: 'orders:create', amount, ...rest });
 
@@ -144,88 +135,25 @@ describe('a tree of wallets', () => {
     const chain = [await makeWallet(api, { limits: { daily_usd: 10 } })];
     for (let i = 0; i < 4; i++)
       chain.push(await makeWallet(api, { parent_wallet_id: chain.at(-1)?.wallet_id }));
-    const [root, second, , , fifth] = chain;
-    const sixth = await api.call({
-      url: '/v1/wallets',
-      body: { name: 'x', parent_wallet_id: fifth?.wallet_id },
-    });
-    expectError(sixth, 'invalid_request', 'parent_wallet_id');
-    expectError(
-      await putWallet(api, root?.wallet_id, { parent_wallet_id: fifth?.wallet_id }),
-      'invalid_request',
-      'parent_wallet_id',
-    );
-    expectError(
-      await putWallet(api, root?.wallet_id, { parent_wallet_id: root?.wallet_id }),
-      'invalid_request',
-      'parent_wallet_id',
-    );
+    const [root = '', second = '', , , fifth = ''] = chain.map(({ wallet_id }) => wallet_id as string);
+    const make = (parent: string) =>
+      api.call({ url: '/v1/wallets', body: { name: 'x', parent_wallet_id: parent } });
+    expectError(await make(fifth), 'invalid_request', 'parent_wallet_id');
     const top = await makeWallet(api, {});
-    expectError(
-      await putWallet(api, root?.wallet_id, { parent_wallet_id: top.wallet_id }),
-      'invalid_request',
-      'parent_wallet_id',
-    );
-    expectError(
-      await putWallet(api, second?.wallet_id, { share: 'reserved', limits: { daily_usd: 11 } }),
-      'invalid_request',
-      'limits.daily_usd',
-    );
-    expect(
-      (await putWallet(api, second?.wallet_id, { share: 'reserved', limits: { daily_usd: 8 } })).status,
-    ).toBe(200);
-    expectError(
-      await putWallet(api, root?.wallet_id, { limits: { daily_usd: 7 } }),
-      'invalid_request',
-      'limits.daily_usd',
-    );
-    expectError(
-      await api.call({ method: 'DELETE', url: `/v1/wallets/${root?.wallet_id}` }),
-      'invalid_request',
-    );
-    const missing = 'wal_01m7w739pyh5af5epc0s64v3bj';
-    expectError(
-      await api.call({ url: '/v1/wallets', body: { name: 'x', parent_wallet_id: missing } }),
-      'wallet_not_found',
-      'parent_wallet_id',
-    );
-  });
-
-  it('states what its records say, and the same as its windows', async () => {
-    const top = await makeWallet(api, { limits: { total_usd: 100 } });
-    const low = await makeWallet(api, { parent_wallet_id: top.wallet_id });
-    const [one, two] = [await inWallet(top.wallet_id), await inWallet(low.wallet_id)];
-    const first = await at(one);
-    const second = await at(two);
-    for (const amount of [1, 2.5, 0.000001]) await first.ask(amount);
-    await second.ask(7);
-    await second.ask(1_000);
-    const day = 86_400_000;
-    const time = (ms: number) => new Date(api.deps.clock.now() + ms).toISOString();
-    const state = async (id: string, from = -day, to = day) =>
-      (await api.call({ url: `/v1/wallets/${id}/statement?since=${time(from)}&until=${time(to)}` })).body;
-    expect(await state(top.wallet_id)).toMatchObject({
-      ...{ total_usd: 10.500001, total_requests: 4 },
-      items: expect.arrayContaining([
-        {
-          passport_id: two.passport_id,
-          gate_id: second.gate.gate_id,
-          permission_key: 'orders:create',
-          spent_usd: 7,
-          requests: 1,
-        },
-        expect.objectContaining({
-          ...{ passport_id: one.passport_id, gate_id: first.gate.gate_id, spent_usd: 3.500001, requests: 3 },
-        }),
-      ]),
-    });
-    expect((await usage(top.wallet_id)).total_usd.used).toBe(10.500001);
-    expect(await state(low.wallet_id)).toMatchObject({ total_usd: 7 });
-    expect(await state(top.wallet_id, day)).toMatchObject({ total_usd: 0, items: [] });
-    const { body } = await api.call({ url: `/v1/attestations?passport_id=${two.passport_id}` });
-    expect(new Set(body.attestations.map((each: { wallet_id: string }) => each.wallet_id))).toEqual(
-      new Set([low.wallet_id]),
-    );
+    for (const parent of [fifth, root, top.wallet_id])
+      expectError(
+        await putWallet(api, root, { parent_wallet_id: parent }),
+        'invalid_request',
+        'parent_wallet_id',
+      );
+    const reserve = (daily_usd: number) =>
+      putWallet(api, second, { share: 'reserved', limits: { daily_usd } });
+    expectError(await reserve(11), 'invalid_request', 'limits.daily_usd');
+    expect((await reserve(8)).status).toBe(200);
+    const lowered = await putWallet(api, root, { limits: { daily_usd: 7 } });
+    expectError(lowered, 'invalid_request', 'limits.daily_usd');
+    expectError(await api.call({ method: 'DELETE', url: `/v1/wallets/${root}` }), 'invalid_request');
+    expectError(await make('wal_01m7w739pyh5af5epc0s64v3bj'), 'wallet_not_found', 'parent_wallet_id');
   });
 
   it('freezes all below, and lets them go on', async () => {
@@ -241,39 +169,6 @@ describe('a tree of wallets', () => {
     });
     await setFrozen(api, root.wallet_id, 'unfreeze');
     expect(await ask(1)).toMatchObject({ decision: 'PERMIT' });
-  });
-
-  it('holds what waits for a person, and gives it back', async () => {
-    const wallet = await makeWallet(api, { limits: { daily_usd: 10 } });
-    const { ask } = await at(await inWallet(wallet.wallet_id), { approvals: { above_usd: 1 } });
-    const waiting = await ask(6);
-    expect(waiting).toMatchObject({ decision: 'SUSPEND' });
-    expect((await usage(wallet.wallet_id)).daily_usd).toMatchObject({ used: 0, held: 6, remaining: 4 });
-    expect(await ask(5)).toMatchObject({ reason: 'wallet_limit_exceeded' });
-    await api.call({ url: `/v1/approvals/${waiting.approval_id}/deny`, body: {} });
-    expect((await usage(wallet.wallet_id)).daily_usd).toMatchObject({ used: 0, held: 0, remaining: 10 });
-    expect(await ask(1)).toMatchObject({ decision: 'PERMIT' });
-  });
-
-  it('is met to the cent by two control planes that race', async () => {
-    const parent = await makeWallet(api, { limits: { daily_usd: 30 } });
-    const child = await makeWallet(api, {
-      parent_wallet_id: parent.wallet_id,
-      limits: { daily_usd: 10 },
-      share: 'reserved',
-    });
-    const gate = await api.createGate();
-    const passports = [await inWallet(parent.wallet_id), await inWallet(child.wallet_id)];
-    const replies = await Promise.all(
-      Array.from({ length: 60 }, (_, i) => {
-        const body = { passport: passports[i % 2]?.jwt, request: buy(1, { n: i }) };
-        const url = `/v1/gates/${gate.gate_id}/check`;
-        return i % 3 === 0 ? other.call(url, body) : api.call({ url, body });
-      }),
-    );
-    const permits = (of: number) =>
-      replies.filter(({ body }, i) => i % 2 === of && body.decision === 'PERMIT').length;
-    expect([permits(0), permits(1)]).toEqual([20, 10]);
   });
 
   it('is moved between by a passport, whose numbers strangers do not learn', async () => {
@@ -313,26 +208,17 @@ describe('a tree of wallets', () => {
 });
 
 describe('a wallet that programs keep in order', () => {
-  it('has labels, which a patch merges', async () => {
-    const made = await makeWallet(api, { labels: { team: 'buying', 'managed-by': 'apply' } });
-    expect(made.labels).toEqual({ 'managed-by': 'apply', team: 'buying' });
-    const id = made.wallet_id;
-    expect((await putWallet(api, id, { labels: { team: null, stage: 'two' } })).body.labels).toEqual({
-      'managed-by': 'apply',
-      stage: 'two',
-    });
-    expect((await putWallet(api, id, { labels: null })).body).not.toHaveProperty('labels');
-    expectError(await putWallet(api, id, { labels: { team: 7 } }), 'invalid_request', 'labels.team');
-    const { body } = await api.call({ url: '/v1/wallets', body: { name: 'plain' } });
-    expect(body).not.toHaveProperty('labels');
-    expect(await walletOf(api, body.wallet_id)).not.toHaveProperty('labels');
-  });
-
   it('changes and goes only as it was read; what is used of it is no change', async () => {
     const { wallet_id } = await makeWallet(api, { limits: { daily_usd: 10 } });
     const url = `/v1/wallets/${wallet_id}`;
     const read = async () => String((await api.call({ url })).headers['etag']);
     const first = await read();
+    for (const change of [{ method: 'PUT', url }, { url: '/v1/wallets' }])
+      expectError(
+        await api.call({ ...change, body: { name: 'x', alert_at: 0 } }),
+        'invalid_request',
+        'alert_at',
+      );
     expect(await (await at(await inWallet(wallet_id))).ask(1)).toMatchObject({ decision: 'PERMIT' });
     expect(await read()).toBe(first);
     const put = (tag: string, body: object) =>
@@ -358,18 +244,5 @@ describe('a wallet that programs keep in order', () => {
       api.call({ method: 'DELETE', url: `/v1/wallets/${empty}`, headers: { 'if-match': tag } });
     expectError(await remove(first), 'precondition_failed');
     expect((await remove('*')).status).toBe(200);
-  });
-
-  it('is made once by any number of requests that want a new name', async () => {
-    const body = { name: `Only one ${Math.random()}` };
-    const replies = await Promise.all(
-      Array.from({ length: 4 }, () =>
-        api.call({ url: '/v1/wallets', body, headers: { 'if-none-match': '*' } }),
-      ),
-    );
-    expect(replies.map(({ status }) => status).toSorted()).toEqual([201, 412, 412, 412]);
-    const stranger = await api.createAccount();
-    const theirs = { url: '/v1/wallets', body, key: stranger.key, headers: { 'if-none-match': '*' } };
-    expect((await api.call(theirs)).status).toBe(201);
   });
 });

@@ -1,26 +1,28 @@
 import { CloudEvent, HTTP } from 'cloudevents';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { listenCommand } from '../../cli/admin/webhooks-listen.ts';
+import { triggerCommand } from '../../cli/admin/webhooks-trigger.ts';
 import { verifyWebhook } from '../../clients/node/src/verify.ts';
-import { listenCommand } from '../../control-plane/cli/webhooks-listen.ts';
-import { triggerCommand } from '../../control-plane/cli/webhooks-trigger.ts';
+import { limits } from '../../shared/model/limits.ts';
 import { webhookEvents } from '../../shared/model/webhook.ts';
-import { sampleData } from '../../shared/wire/webhook-samples.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
-import { until } from '../support/until.ts';
-import { deliverer, type Endpoint, subscribe, verified } from '../support/webhooks.ts';
+import { sampleData } from '../../shared/wire/api/webhook-samples.ts';
+import { expectWithin, timed } from '../support/base/time-promise.ts';
+import { until } from '../support/base/until.ts';
+import { type Received, type Receiver, startReceiver } from '../support/peers/receiver.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { useApi } from '../support/service/use-api.ts';
+import { deliverer, type Endpoint, subscribe, verified } from '../support/service/webhooks.ts';
 
 /** Webhooks of the format `cloudevents`, read by the SDK of CloudEvents, which knows nothing of us. */
-let api: Api;
+const api = useApi(() => startOwnApi({ outbound: { allowPrivate: true } }));
+let origin: string;
 let key: string;
 let receiver: Receiver;
 let running: { stop(): Promise<void> };
 
 beforeAll(async () => {
-  api = await startApi({ outbound: { allowPrivate: true } });
-  await api.app.listen({ host: '127.0.0.1', port: 0 });
+  origin = await api.app.listen({ host: '127.0.0.1', port: 0 });
 });
-afterAll(() => api?.close());
 beforeEach(async () => {
   key = (await api.createAccount()).key;
   receiver = await startReceiver();
@@ -129,8 +131,6 @@ describe('a webhook with the format cloudevents', () => {
 
 describe('commands with --format cloudevents', () => {
   it('forward to a program at the desk what an endpoint would get', async () => {
-    const address = api.app.server.address();
-    const origin = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
     const stop = new AbortController();
     const written: string[] = [];
     const output = { write: (text: string) => void written.push(text) };
@@ -167,5 +167,33 @@ describe('commands with --format cloudevents', () => {
     expect(readBySdk(received as Received).type).toBe('agent-trust.passport.revoked');
     const secret = secretIn(written);
     expect((await ourVerdict(received as Received, secret)).valid).toBe(true);
+  });
+});
+
+it('`webhooks listen` ends at once and leaves nothing behind, also while the program at the address hangs', async () => {
+  receiver.answer(() => undefined);
+  let seen = 0;
+  await expectWithin(limits.webhookTimeoutMs / 2, 'it ends', async () => {
+    const { key: own } = await api.createAccount();
+    const stop = new AbortController();
+    const written: string[] = [];
+    const listening = listenCommand({
+      api: { origin, key: own },
+      forwardTo: receiver.url,
+      events: ['gate.created'],
+      signal: stop.signal,
+      output: { write: (text: string) => void written.push(text) },
+    });
+    await until(() => written.join('').includes('Ctrl-C'), { what: 'the beginning' });
+    for (let n = 0; n < 3; n++) await api.createGate({}, own);
+    await until(() => receiver.received.length > seen, { what: 'an event' });
+    const time = await timed(() => {
+      stop.abort();
+      return listening;
+    });
+    seen += 1;
+    expect(receiver.received).toHaveLength(seen);
+    expect((await api.call({ url: '/v1/webhooks', key: own })).body.total).toBe(0);
+    return time;
   });
 });

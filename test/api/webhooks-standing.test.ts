@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Attempt } from '../../control-plane/webhooks/attempt-delivery.ts';
 import { type LockedDelivery, lockDeliveries } from '../../control-plane/webhooks/delivery-queue.ts';
 import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
@@ -8,22 +8,19 @@ import { trimDeliveries } from '../../control-plane/webhooks/trim-deliveries.ts'
 import { must } from '../../shared/errors/assert.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { minuteMs, type UnixMillis } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { type Endpoint, subscribe } from '../support/webhooks.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { useApi } from '../support/service/use-api.ts';
+import { type Endpoint, subscribe } from '../support/service/webhooks.ts';
 
 /**
  * What attempts say about an endpoint, where the owner or another attempt was faster. Nothing is sent:
  * attempts are made up.
  */
-let api: Api;
+const api = useApi(startOwnApi);
 let key: string;
 let accountId: string;
 let hook: Endpoint;
 
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
 beforeEach(async () => {
   ({ key, accountId } = await api.createAccount());
   hook = await subscribe(api, { url: 'https://old.example/', events: ['gate.created'] }, key);
@@ -74,12 +71,6 @@ describe('an attempt at the URL until now', () => {
     expect(await hook.get()).toMatchObject({ status: 'enabled', failing_since: null });
     await claimed(1);
   });
-
-  it('control: without the change it disables it', async () => {
-    const [first] = await claimed(1);
-    await write([attempt(first, 410)]);
-    expect(await hook.get()).toMatchObject({ status: 'disabled', disabled_reason: 'gone' });
-  });
 });
 
 describe('an attempt that is written down late', () => {
@@ -113,6 +104,53 @@ describe('an endpoint that takes some and asks for a pause', () => {
     expect(await claim()).toEqual([]);
     api.advance(minuteMs);
     expect(await claim()).toHaveLength(1);
+  });
+});
+
+describe('an endpoint that works', () => {
+  it('counts as working, also where an earlier failure is written down between claim and success', async () => {
+    const [first, second] = await claimed(2);
+    await write([attempt(first, 500)]);
+    expect((await hook.get()).failing_since).not.toBeNull();
+    await write([attempt(second, 204)]);
+    expect((await hook.get()).failing_since).toBeNull();
+  });
+});
+
+describe('what its owner sends to an endpoint, as a test or once more,', () => {
+  const ask = (path: string) => api.call({ method: 'POST', url: `${hook.url}${path}`, body: {}, key });
+  it.each(['/test', 'again'])('says nothing of its health, good or bad: %s', async (how) => {
+    const send = async () => {
+      if (how === '/test') expect((await ask(how)).status).toBe(200);
+      else {
+        const [before] = await claimed(1);
+        await api.deps
+          .sql`UPDATE webhook_deliveries SET attempts = 1, tries = 1, status = 'failed', next_attempt_at_ms = NULL, claimed_by = NULL
+          WHERE delivery_id = ${must(before, 'it was claimed').deliveryId}`;
+        expect((await ask(`/deliveries/${before?.deliveryId}/resend`)).status).toBe(200);
+      }
+      const [sent] = await claim();
+      return sent;
+    };
+    await write([attempt(await send(), 410)]);
+    expect(await hook.get()).toMatchObject({ status: 'enabled', failing_since: null });
+    await write([attempt((await claimed(1))[0], 500)]);
+    const { failing_since: since } = await hook.get();
+    expect(since).not.toBeNull();
+    await write([attempt(await send(), 204)]);
+    expect((await hook.get()).failing_since).toBe(since);
+    // Control: what happens by itself does.
+    await write([attempt((await claimed(1))[0], 204)]);
+    expect((await hook.get()).failing_since).toBeNull();
+  });
+
+  it('may still ask for a pause', async () => {
+    await ask('/test');
+    const [sent] = await claim();
+    await write([attempt(sent, 429, api.deps.clock.now() + minuteMs)]);
+    expect((await hook.get()).failing_since).toBeNull();
+    await api.createGate({}, key);
+    expect(await claim()).toEqual([]);
   });
 });
 

@@ -1,18 +1,19 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { LeaseCounter } from '../../shared/wire/lease-call.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { hashOf } from '../support/approvals.ts';
-import { type LeaseHolder, leaseHolder, ofGate, ofPassport, wish } from '../support/lease-holder.ts';
-import { settlementCall } from '../support/test-sidecar.ts';
+import type { LeaseCounter } from '../../shared/wire/sync/lease-call.ts';
+import type { Reply } from '../support/service/api.ts';
+import { hashOf } from '../support/service/approvals.ts';
+import { type LeaseHolder, leaseHolder, ofGate, ofPassport, wish } from '../support/service/lease-holder.ts';
+import { settlementCall } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
 
 /**
  * How much of a limit is used says how well a business goes. A sidecar of another account, which knows the
  * ids and a token of its own, is told of no window that its own requests do not draw on.
  */
-let api: Api;
+const api = useApi();
 let stranger: LeaseHolder;
 let strangersGate: GateId;
 let strangersPassport: Reply['body'];
@@ -21,7 +22,6 @@ let gateId: GateId;
 let passport: Reply['body'];
 
 beforeAll(async () => {
-  api = await startApi();
   const { key } = await api.createAccount({ name: 'Stranger' });
   stranger = await leaseHolder(api, { key });
   strangersGate = (await api.createGate({ constraints: { rate_limits: { requests_per_day: 5 } } }, key))
@@ -37,7 +37,6 @@ beforeAll(async () => {
     wish(ofPassport('passport_rate', passport), 'day', 20),
   ]);
 });
-afterAll(() => api.close());
 
 const unseen = () => ({ ...passport, jwt: `${passport.jwt}x` }) as { passport_id: never; jwt: string };
 const countersOfOthers: readonly (readonly [string, () => LeaseCounter])[] = [
@@ -98,16 +97,9 @@ async function lookUp(short: object): Promise<{ status: number; answer: Reply['b
     body: settlementCall({
       sidecar_id: stranger.sidecar.sidecarId,
       connection_id: stranger.sidecar.connectionId,
-      holder: stranger.holder,
-      kind: 'look_up',
-      passport_id: strangersPassport.passport_id,
-      token_hash: sha256Hex(strangersPassport.jwt),
-      gate_id: strangersGate,
-      gate_version: 1,
-      request_hash: hashOf(1),
-      idempotency_key: 'order-1',
-      approval_id: null,
-      short: [short],
+      ...{ holder: stranger.holder, kind: 'look_up', passport_id: strangersPassport.passport_id },
+      ...{ token_hash: sha256Hex(strangersPassport.jwt), gate_id: strangersGate, gate_version: 1 },
+      ...{ request_hash: hashOf(1), idempotency_key: 'order-1', approval_id: null, short: [short] },
     }),
   });
   return { status, answer: body.answers?.[0] };

@@ -52,7 +52,7 @@ describe('two builds compared', () => {
 
 describe('rounds of two builds', () => {
   /** Each start takes so long and gives four rounds, whose ratios lie this far around 1. */
-  const compared = async (of: { startMs: number; spread: number; isQuick?: boolean }) => {
+  const compared = async (of: { startMs: number; spread: number; size?: 'quick' }) => {
     let now = 0;
     const orders: string[] = [];
     const measureStart = async (order: readonly { readonly name: string }[]) => {
@@ -65,7 +65,7 @@ describe('rounds of two builds', () => {
       ]);
     };
     const figures = await comparedFigures(builds, measureStart, {
-      ...{ precision: 0.02, isQuick: of.isQuick ?? false, say: () => undefined, nowMs: () => now },
+      ...{ precision: 0.02, size: of.size ?? 'full', say: () => undefined, nowMs: () => now },
     });
     return { orders, rounds: figures.get('this')?.length };
   };
@@ -83,6 +83,6 @@ describe('rounds of two builds', () => {
   });
 
   it('come from one start for a look', async () => {
-    expect((await compared({ startMs: 1_000, spread: 0.05, isQuick: true })).rounds).toBe(4);
+    expect((await compared({ startMs: 1_000, spread: 0.05, size: 'quick' })).rounds).toBe(4);
   });
 });

@@ -6,9 +6,9 @@ import { type DebianDatabase, startDebianDatabase } from '../../bench/harness/da
 import { cpuSecondsOfTree } from '../../bench/harness/programs.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { findDebianProgram } from '../support/debian-program.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { findDebianProgram } from '../support/run/debian-program.ts';
 
 /** A crowded machine leaves next to nothing to what makes way for others. */
 const crowdedMsMax = 120_000;

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
 
 const moduleOf = (name: string): string => new URL(`../../bench/harness/${name}.ts`, import.meta.url).href;
 

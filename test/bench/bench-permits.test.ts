@@ -7,12 +7,12 @@ import { type Program, start } from '../../bench/harness/programs.ts';
 import type { Sent } from '../../bench/harness/requests.ts';
 import { warmLoad } from '../../bench/harness/warm-load.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { findDebianProgram } from '../support/debian-program.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { findDebianProgram } from '../support/run/debian-program.ts';
 
 const contestOf = (prepare: (scene: Scene) => Promise<Contender>) =>
   contest(
-    { isQuick: true, database: 'embedded', say: () => undefined },
+    { size: 'quick', database: 'embedded', built: 'dist', say: () => undefined },
     { row: 'permits', title: 'A server under load', notes: [] },
     async (scene) => ({ contenders: [await prepare(scene)] }),
   );

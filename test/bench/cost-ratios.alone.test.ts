@@ -6,15 +6,15 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { rawRequests } from '../../bench/harness/requests.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { cpuMsOf } from '../support/cpu-time.ts';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { processCpuMs } from '../support/process-cpu.ts';
-import { compiledPrograms, type Program } from '../support/programs.ts';
-import { repeatRequest } from '../support/repeat-request.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { until, untilAnswer } from '../support/until.ts';
+import { cpuMsOf } from '../support/base/cpu-time.ts';
+import { call } from '../support/base/http-client.ts';
+import { processCpuMs } from '../support/base/process-cpu.ts';
+import { repeatRequest } from '../support/base/repeat-request.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { testDatabase } from '../support/database/postgres.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { compiledPrograms, type Program } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 /*
  * Keeps three ratios of bench/README.md from sliding unnoticed. Nothing here is timed: it compares the

@@ -3,18 +3,18 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { verifyAttestationsCommand } from '../../cli/verify/verify-attestations.ts';
 import { verifyAttestations } from '../../clients/node/src/verify.ts';
 import type { Database } from '../../control-plane/base/database.ts';
-import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
 import { brokenNamedMax } from '../../shared/attestation/broken-chains.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { append, exportText, linesOf, liveOwner, newRecord } from '../support/exports.ts';
-import { independentVerifier } from '../support/installation.ts';
-import { readCsv } from '../support/read-csv.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { readCsv } from '../support/base/read-csv.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { verifyExport } from '../support/data/independent-verifier.mjs';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { append, exportText, linesOf, liveOwner, newRecord } from '../support/service/exports.ts';
 import { pythonEnv, pythons } from './support/python.ts';
 
 /**
@@ -29,7 +29,7 @@ const run = promisify(execFile);
 const hourMs = 3_600_000;
 
 beforeAll(async () => {
-  api = await startApi();
+  api = await startOwnApi();
   // As whoever has the database could: what the schema itself would refuse is not what is tested.
   const { sql } = api.deps;
   const unique = await sql<{ name: string }[]>`
@@ -106,13 +106,10 @@ const somebody = `'sha256:${'0'.repeat(64)}'`;
  */
 const tampers: readonly (readonly [string, Tamper, string, number, number])[] = [
   ['the first record removed', remove('sequence = 1'), 'missing_at_begin', 1, 0],
-  ['the first records removed', remove('sequence < 205'), 'missing_at_begin', 1, 0],
   ['all records removed', remove(all), 'missing_at_begin', 1, 0],
   ['one of the middle removed', remove('sequence = 100'), 'missing_in_middle', 100, 99],
   ['a slice of the middle removed', remove('sequence BETWEEN 201 AND 400'), 'missing_in_middle', 201, 200],
   ['the last record removed', remove(`sequence = ${longRecords}`), 'missing_at_end', 410, 409],
-  ['the last slice removed', remove('sequence > 400'), 'missing_at_end', 401, 400],
-  ['all but the first removed', remove('sequence > 1'), 'missing_at_end', 2, 1],
   ['its head row set back', moveHead('sequence = 409'), 'head_differs', 409, 408],
   [
     'its head row set back with the hash',
@@ -125,8 +122,6 @@ const tampers: readonly (readonly [string, Tamper, string, number, number])[] = 
     409,
   ],
   ['its head row set to none', moveHead('sequence = 0, hash = NULL'), 'beyond_head', 1, 0],
-  ['its head row set ahead', moveHead('sequence = 411'), 'missing_at_end', 411, 410],
-  ['another hash in the head row', moveHead(`hash = ${somebody}`), 'head_differs', 410, 409],
   ['no hash in the head row', moveHead('hash = NULL'), 'head_differs', 410, 0],
   [
     'a sequence number given twice',
@@ -138,7 +133,6 @@ const tampers: readonly (readonly [string, Tamper, string, number, number])[] = 
   ],
   ['an amount changed', change('amount_micro_usd = 7', 300), 'link_broken', 301, 300],
   ['the last amount changed', change('amount_micro_usd = 7', longRecords), 'head_differs', 410, 409],
-  ['a time changed', change('timestamp_ms = timestamp_ms + 1', 2), 'link_broken', 3, 2],
   ['a link changed', change("previous_hash = decode(repeat('00', 32), 'hex')", 2), 'link_broken', 2, 1],
   [
     'a head row that is older than all, with a record removed',
@@ -150,12 +144,18 @@ const tampers: readonly (readonly [string, Tamper, string, number, number])[] = 
     100,
     99,
   ],
-  ['a name that is gone', change('source = -1', 250), 'unreadable', 250, 249],
   ['a time that is none', change('timestamp_ms = 9007199254740991', 250), 'unreadable', 250, 249],
 ];
 
+/** The first tampering of each kind of fault: verifiers read what the end says, not how it came about. */
+const firstOfKind = new Set(
+  tampers
+    .filter(([, , fault], i) => tampers.findIndex((each) => each[2] === fault) === i)
+    .map(([name]) => name),
+);
+
 /** Where a record was changed, verifiers find its signature wrong first: the service looks at none. */
-const changedRecord: Readonly<Record<string, number>> = { 'an amount changed': 300, 'a time changed': 2 };
+const changedRecord: Readonly<Record<string, number>> = { 'an amount changed': 300 };
 
 /** The exit code of the command, and what it prints. */
 async function command(text: string, name: string): Promise<{ code: number; said: string }> {
@@ -172,22 +172,21 @@ async function command(text: string, name: string): Promise<{ code: number; said
   return { code, said: said.join('') };
 }
 
-/** What a program prints that ends with an exit code other than 0. */
-async function refusal(program: string, args: readonly string[]): Promise<{ code: unknown; said: string }> {
-  const ended = run(program, [...args], { env: pythonEnv({}) });
-  return ended.then(
-    ({ stdout }) => ({ code: 0, said: stdout }),
-    ({ code, stdout }) => ({ code, said: stdout }),
-  );
-}
-
-const pythonCommand = `
+const script = `
 import json, sys
 from agent_trust.verify import verify_attestations
-verdict = verify_attestations(open(sys.argv[1], "rb"), json.load(open(sys.argv[2])))
-print(verdict)
-sys.exit(0 if verdict else 5)
+jwks = json.load(open(sys.argv[1]))
+for file in sys.argv[2:]:
+    verdict = verify_attestations(open(file, "rb"), jwks)
+    print("valid" if verdict else verdict)
 `;
+
+/** What Python says of each of these files. */
+async function byPython(...names: readonly string[]): Promise<readonly string[]> {
+  const files = ['jwks.json', ...names].map((name) => join(folder.path, name));
+  const { stdout } = await run(python, ['-c', script, ...files], { env: pythonEnv({}) });
+  return stdout.trimEnd().split('\n');
+}
 
 /** Every verifier there is, of one file as jsonl and as json. */
 async function expectRefused(jsonl: string, json: string, named: { chain: string; sequence: number }) {
@@ -197,17 +196,10 @@ async function expectRefused(jsonl: string, json: string, named: { chain: string
     expect(ours.said).toContain(`chain ${named.chain}, sequence ${named.sequence}`);
     const client = await verifyAttestations(text, jwks);
     expect(client).toMatchObject({ valid: false, chain_id: named.chain, sequence: named.sequence });
-    const files = [join(folder.path, `export.${format}`), join(folder.path, 'jwks.json')];
-    const byPython = await refusal(python, ['-c', pythonCommand, ...files]);
-    expect(byPython, byPython.said).toMatchObject({ code: 5, said: expect.stringContaining(named.chain) });
   }
-  const file = join(folder.path, 'export.jsonl');
-  const independent = await refusal(process.execPath, [
-    independentVerifier,
-    file,
-    join(folder.path, 'jwks.json'),
-  ]);
-  expect(independent).toMatchObject({ code: 5, said: expect.stringContaining(named.chain) });
+  const inPython = expect.stringContaining(named.chain);
+  expect(await byPython('export.jsonl', 'export.json')).toEqual([inPython, inPython]);
+  expect(() => verifyExport(Buffer.from(jsonl), jwks)).toThrow(named.chain);
 }
 
 describe('a chain that is not whole in the database', () => {
@@ -230,7 +222,9 @@ describe('a chain that is not whole in the database', () => {
       expect(rows).toHaveLength(there + 3 + 1);
       expect(rows.at(-1)).toMatchObject({ id: '', chain_id: long, sequence: String(sequence) });
       expect(rows.at(-1)?.['reason']).toBe(`broken: ${end.broken[0].fault}`);
-      await expectRefused(jsonl, json, { chain: long, sequence: changedRecord[name] ?? sequence });
+      const refused = { chain: long, sequence: changedRecord[name] ?? sequence };
+      if (firstOfKind.has(name)) await expectRefused(jsonl, json, refused);
+      else expect(await verifyAttestations(jsonl, jwks)).toMatchObject({ valid: false, chain_id: long });
     },
   );
 
@@ -242,11 +236,8 @@ describe('a chain that is not whole in the database', () => {
 
   it.each([
     ['the record before the first one', 'sequence = 299', 'missing_in_middle', 299],
-    ['the first one', 'sequence = 300', 'missing_in_middle', 300],
     ['all before it', 'sequence < 300', 'missing_at_begin', 1],
     ['all from it on', 'sequence >= 300', 'missing_at_end', 300],
-    ['a later one', 'sequence = 350', 'missing_in_middle', 350],
-    ['the last one', 'sequence = 410', 'missing_at_end', 410],
     ['all of them', all, 'missing_at_begin', 1],
   ])('with since, %s is missed too', async (_, which, fault, sequence) => {
     const { key, long } = await makeChains();
@@ -321,14 +312,14 @@ describe('a chain that is not whole in the database', () => {
     expect(await verifyAttestations(`${text}\n`, jwks)).toMatchObject({ valid: false });
     expect((await command(`${text}\n`, 'cut.jsonl')).said).toContain(`chain ${long}, sequence 100`);
     expect((await command(`${text}\n`, 'cut.jsonl')).code).toBe(5);
-    const files = [join(folder.path, 'cut.jsonl'), join(folder.path, 'jwks.json')];
-    expect((await refusal(python, ['-c', pythonCommand, ...files])).code).toBe(5);
-    expect((await refusal(process.execPath, [independentVerifier, ...files])).code).toBe(5);
+    expect(await byPython('cut.jsonl')).not.toEqual(['valid']);
+    expect(() => verifyExport(Buffer.from(`${text}\n`), jwks)).toThrow();
   });
 });
 
 describe('the audit chain', () => {
-  const entries = 230;
+  /** More than a slice of an export. */
+  const entries = 110;
   const auditOf = (key: string, query = '') =>
     api.call({ url: `/v1/audit/export${query}`, key }).then((reply) => String(reply.body));
 
@@ -344,14 +335,10 @@ describe('the audit chain', () => {
 
   it.each([
     ['the first entries removed', remove('sequence < 5'), 'missing_at_begin', 1],
-    ['all entries removed', remove('true'), 'missing_at_begin', 1],
-    ['one of the middle removed', remove('sequence = 150'), 'missing_in_middle', 150],
-    ['a slice of the middle removed', remove('sequence BETWEEN 101 AND 200'), 'missing_in_middle', 101],
-    ['the last one removed', remove('sequence = 230'), 'missing_at_end', 230],
-    ['the last slice removed', remove('sequence > 200'), 'missing_at_end', 201],
-    ['the head row set back', moveHead('sequence = 229'), 'head_differs', 229],
+    ['one of the middle removed', remove('sequence = 105'), 'missing_in_middle', 105],
+    ['the last one removed', remove('sequence = 110'), 'missing_at_end', 110],
+    ['the head row set back', moveHead('sequence = 109'), 'head_differs', 109],
     ['the head row removed', 'DELETE FROM audit_chains WHERE account_id = $1', 'beyond_head', 1],
-    ['another hash in the head row', moveHead(`hash = ${somebody}`), 'head_differs', 230],
     ['another link', change(`previous_hash = ${somebody}`, 7), 'link_broken', 7],
     ['a state that cannot be written', change(`after = '"\\ud800"'`, 7), 'unreadable', 7],
   ])('%s: the export says so, and the command refuses it', async (_, tamper, fault, sequence) => {
@@ -367,7 +354,6 @@ describe('the audit chain', () => {
 
   it.each([
     ['the entry before the first one', 'sequence = 99', 'missing_in_middle', 99],
-    ['a later one', 'sequence = 120', 'missing_in_middle', 120],
     ['all from the first one on', 'sequence >= 100', 'missing_at_end', 100],
   ])('with since, %s is missed too', async (_, which, fault, sequence) => {
     const { accountId, key } = await makeAudit();
@@ -382,11 +368,11 @@ describe('the audit chain', () => {
 
   it('goes on from its head row, so that the cut-off records stay missing', async () => {
     const { accountId, key } = await makeAudit();
-    await api.deps.sql.unsafe(remove('sequence > 228'), [accountId]);
+    await api.deps.sql.unsafe(remove('sequence > 108'), [accountId]);
     await api.createIssuer({}, key);
     const text = await auditOf(key);
     expect(linesOf(text).at(-1).end.broken).toEqual([
-      { chain_id: accountId, fault: 'missing_in_middle', sequence: 229 },
+      { chain_id: accountId, fault: 'missing_in_middle', sequence: 109 },
     ]);
     expect((await command(text, 'audit.jsonl')).code).toBe(5);
   });

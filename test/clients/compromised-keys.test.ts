@@ -5,9 +5,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { verifyAttestations } from '../../clients/node/src/verify.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { exportText } from '../support/exports.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { exportText } from '../support/service/exports.ts';
 import { pythonEnv, pythons } from './support/python.ts';
 
 /** A retired key that was declared compromised: what both clients say of records that it signed. */
@@ -15,7 +15,7 @@ const run = promisify(execFile);
 const folder = temporaryFolder();
 let api: Api;
 beforeAll(async () => {
-  api = await startApi();
+  api = await startOwnApi();
 });
 afterAll(async () => {
   await api?.close();

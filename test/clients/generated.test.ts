@@ -43,18 +43,6 @@ it('would notice a new field, a changed operation and one without a method', () 
   ).toThrow('operation getNew has no place');
 });
 
-it('would notice a new field and a new operation of the Python client', () => {
-  const changed = changing(generatePython);
-  const withField = changed(({ components }) => {
-    components.schemas['Error'] = { type: 'object', properties: { hint: { type: 'string' } } };
-  });
-  expect(withField).toContain('    hint: NotRequired[str]');
-  const withOperation = changed(({ paths }) => {
-    paths['/v1/new'] = { get: { operationId: 'getNewThing', summary: 'New', responses: {} } };
-  });
-  expect(withOperation).toContain('    def get_new_thing(');
-});
-
 type Mutable<Value> = {
   -readonly [Key in keyof Value]: Value[Key] extends object ? Mutable<Value[Key]> : Value[Key];
 };

@@ -10,12 +10,12 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { freePort } from '../support/free-port.ts';
-import { bundledPrograms, type Programs } from '../support/programs.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
-import { fencedBlock } from '../support/verify-example.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { fencedBlock } from '../support/data/verify-example.ts';
+import { bundledPrograms, type Programs } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 import { startRecorder, startSessionServer, text } from './support/mcp-servers.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
@@ -187,13 +187,8 @@ describe('before a program', () => {
       what: 'the answer to the last message',
     });
     const answers = proxy.messages().flat();
-    // The first one under its id, those without one and the line that is none of JSON under none.
-    expect(answers.filter(({ error }) => error !== undefined).map(({ id }) => id)).toEqual([
-      1,
-      null,
-      null,
-      null,
-    ]);
+    // The first one under its id, the two lines that are no JSON under none. A notification gets no answer.
+    expect(answers.filter(({ error }) => error !== undefined).map(({ id }) => id)).toEqual([1, null, null]);
     expect(answers.filter(({ id }) => id === 3 || id === 4).map(({ result }) => result.isError)).toEqual([
       true,
       true,
@@ -206,28 +201,6 @@ describe('before a program', () => {
     proxy.child.stdin.end();
     expect(await proxy.exited).toEqual([0, null]);
     expect(isAlive(pidAfter('started'))).toBe(false);
-  });
-
-  it('passes progress, and keeps the order of messages, although a call waits for its decision', async () => {
-    const proxy = start();
-    proxy.send(initialize, { jsonrpc: '2.0', method: 'notifications/initialized' });
-    const sent = Array.from({ length: 100 }, (_, at) =>
-      at % 2 === 0 ? call(at + 1, 'pay') : { jsonrpc: '2.0', id: at + 1, method: 'ping' },
-    );
-    proxy.send(...sent);
-    await until(() => proxy.messages().length === 101, { what: 'all answers' });
-    const counted = call(200, 'count');
-    proxy.send({ ...counted, params: { ...counted.params, _meta: { progressToken: 'p' } } });
-    await until(() => proxy.messages().length === 104, { what: 'the progress and its end' });
-    const seen = proxy.messages().slice(-3);
-    expect(seen.map(({ params, result }) => params?.progress ?? result.content[0].text)).toEqual([
-      1,
-      2,
-      'count',
-    ]);
-    expect(noted().filter((word) => word === 'pay')).toHaveLength(50);
-    proxy.child.stdin.end();
-    await proxy.exited;
   });
 
   it('is started by the configuration of its page, and reads the passport file again when it changes', async () => {
@@ -320,34 +293,6 @@ describe('before a server over HTTP', () => {
     await upstream.close();
   });
 
-  it('is a protected resource of the identity providers that it is told of', async () => {
-    const upstream = await startSessionServer();
-    const port = await freePort();
-    const words = [
-      ...['--upstream', upstream.url.href, '--port', String(port)],
-      ...['--public-url', 'https://tools.example/shop/mcp', '--scopes', 'api://tools/.default'],
-      ...['--authorization-server', 'https://login.example/tenant/v2.0', 'https://other.example'],
-    ];
-    const proxy = programs.start(['guard-mcp', ...serviceOptions(), ...words], env);
-    await proxy.waitFor(/ at http/);
-    const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(call(1, 'pay')),
-    });
-    expect(response.status).toBe(401);
-    const metadata = 'https://tools.example/.well-known/oauth-protected-resource/shop/mcp';
-    expect(response.headers.get('www-authenticate')).toBe(`Bearer resource_metadata="${metadata}"`);
-    const { pathname } = new URL(metadata);
-    expect(await (await fetch(`http://127.0.0.1:${port}${pathname}`)).json()).toMatchObject({
-      resource: 'https://tools.example/shop/mcp',
-      authorization_servers: ['https://login.example/tenant/v2.0', 'https://other.example'],
-      scopes_supported: ['api://tools/.default'],
-    });
-    expect(await proxy.stop()).toBe(0);
-    await upstream.close();
-  });
-
   it('says at its start what of key, gate and server is wrong', async () => {
     const { agentTrust } = service;
     const mcp = await startSessionServer();
@@ -400,6 +345,23 @@ describe('before a server over HTTP', () => {
     await Promise.all([mcp, html, absent, elsewhere].map((each) => each.close()));
   });
 
+  it('ends with one sentence for a gate that is unknown, also while the sidecar is away', async () => {
+    const away = `http://127.0.0.1:${await freePort()}`;
+    const words = ['--gate', `gate_${'0'.repeat(26)}`, '--sidecar', away, '--control-plane', service.url];
+    const program = programs.start(['guard-mcp', ...words, '--', process.execPath, server], env);
+    expect(await program.exited, program.output()).toBe(1);
+    expect(program.output().trim().split('\n')).toEqual([
+      expect.stringMatching(/^agent-trust: there is no gate/),
+    ]);
+    const own = ['--gate', gate, '--sidecar', service.url, '--control-plane', service.url];
+    const elsewhere = programs.start(['guard-mcp', ...own, '--', process.execPath, server], env);
+    expect(await elsewhere.exited, elsewhere.output()).toBe(1);
+    expect(elsewhere.output().trim()).toMatch(
+      /^agent-trust: .* --sidecar takes a sidecar of this version\.$/,
+    );
+    expect(readFileSync(file, 'utf8')).toBe('');
+  });
+
   it('starts before a sidecar and a server that start later', async () => {
     const port = await freePort();
     const sidecarPort = await freePort();
@@ -420,56 +382,16 @@ describe('before a server over HTTP', () => {
     late.close();
   });
 
-  const wrong: readonly (readonly [string, readonly string[], number, RegExp])[] = [
-    ['no server', [], 2, /name the MCP server once/],
-    ['two servers', ['--upstream', 'http://127.0.0.1:1/mcp', '--', 'x'], 2, /name the MCP server once/],
-    ['an address that is none', ['--upstream', 'ftp://x'], 2, /It is an address such as/],
-    [
-      'all addresses without names',
-      ['--upstream', 'http://a/mcp', '--host', '0.0.0.0'],
-      2,
-      /needs --allow-host/,
-    ],
-    [
-      'a passport for all clients',
-      ['--upstream', 'http://a/mcp', '--passport-file', 'x'],
-      2,
-      /each request shows/,
-    ],
-    [
-      'a public address of a program',
-      ['--public-url', 'https://tools.example/mcp', '--', 'x'],
-      2,
-      /--public-url is for --upstream/,
-    ],
-    [
-      'identity providers without an own address',
-      ['--upstream', 'http://a/mcp', '--authorization-server', 'https://login.example'],
-      2,
-      /--authorization-server needs --public-url/,
-    ],
-    [
-      'scopes of nobody',
-      ['--upstream', 'http://a/mcp', '--scopes', 'tools'],
-      2,
-      /--scopes is for --authorization-server/,
-    ],
-    [
-      'a provider that is no address',
-      ['--upstream', 'http://a/mcp', '--authorization-server', 'login.example'],
-      2,
-      /It is the issuer of a provider/,
-    ],
-    [
-      'amounts that are missing',
-      ['--amounts', '/nowhere', '--', 'x'],
-      2,
-      /--amounts \/nowhere cannot be read/,
-    ],
-  ];
-  it.each(wrong)('names the fault: %s', async (_what, words, code, message) => {
+  it.each<[what: string, message: RegExp, ...words: string[]]>([
+    ['no server', /name the MCP server once/],
+    ['two servers', /name the MCP server once/, '--upstream', 'http://127.0.0.1:1/mcp', '--', 'x'],
+    ['all addresses without names', /needs --allow-host/, '--upstream', 'http://a/mcp', '--host', '0.0.0.0'],
+    ['a passport for all', /each request shows/, '--upstream', 'http://a/mcp', '--passport-file', 'x'],
+    ['a sidecar that is none', /It is an origin/, '--sidecar', '127.0.0.1:8090', '--', 'x'],
+    ['amounts that are missing', /--amounts \/nowhere cannot be read/, '--amounts', '/nowhere', '--', 'x'],
+  ])('names the fault: %s', async (_what, message, ...words) => {
     const program = programs.start(['guard-mcp', ...serviceOptions(), ...words], env);
-    expect(await program.exited).toBe(code);
+    expect(await program.exited).toBe(2);
     expect(program.output()).toMatch(message);
   });
 });

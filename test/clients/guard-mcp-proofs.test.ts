@@ -6,7 +6,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { agentSigner, type ProofKind } from '../../clients/node/src/agent.ts';
-import { makeAgentKey, type TestAgentKey } from '../support/proofs.ts';
+import { makeAgentKey, type TestAgentKey } from '../support/data/proofs.ts';
 import { startGuarded } from './support/guarded.ts';
 import { startSessionServer, startStatelessServer, text } from './support/mcp-servers.ts';
 import { type ClientService, startClientService } from './support/service.ts';

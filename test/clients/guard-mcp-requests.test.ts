@@ -3,8 +3,8 @@ import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { proxyLimits } from '../../mcp-proxy/limits.ts';
-import { freePort } from '../support/free-port.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { until } from '../support/base/until.ts';
 import { type GuardedOptions, startGuarded } from './support/guarded.ts';
 import { answerJson, type Recorded, startRecorder } from './support/mcp-servers.ts';
 import { type ClientService, startClientService } from './support/service.ts';
@@ -70,94 +70,58 @@ const callText = JSON.stringify(call('read'));
 
 describe('a call that hides from the proxy', () => {
   const params = '"params":{"name":"read","arguments":{}}';
-  const hidden: readonly (readonly [string, unknown, number])[] = [
-    [
-      'behind a second method',
-      `{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping",${params}}`,
-      400,
-    ],
-    [
-      'behind a first method',
-      `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call",${params}}`,
-      400,
-    ],
-    [
-      'behind an escaped name',
-      `{"jsonrpc":"2.0","id":1,"method":"ping","meth\\u006fd":"tools/call",${params}}`,
-      400,
-    ],
-    ['in upper case', `{"jsonrpc":"2.0","id":1,"Method":"tools/call",${params}}`, 400],
-    [
-      'beside its upper case',
-      `{"jsonrpc":"2.0","id":1,"method":"ping","METHOD":"tools/call",${params}}`,
-      400,
-    ],
-    ['with a long s', `{"jsonrpc":"2.0","id":1,"method":"ping","param\u017f":{}}`, 400],
-    ['by a loose method', `{"jsonrpc":"2.0","id":1,"method":" Tools/Call",${params}}`, 400],
-    ['behind a NUL in its method', `{"jsonrpc":"2.0","id":1,"method":"tools/call\\u0000",${params}}`, 400],
-    [
-      'behind a NUL in a name',
-      `{"jsonrpc":"2.0","id":1,"method\\u0000":"tools/call","method":"ping",${params}}`,
-      400,
-    ],
-    ['by a method in a list', `{"jsonrpc":"2.0","id":1,"method":["tools/call"],${params}}`, 400],
-    ['in a prototype', `{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call",${params}}}`, 400],
-    [
-      'by two names',
-      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","name":"read"}}',
-      400,
-    ],
-    [
-      'by another name',
-      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay","Name":"read"}}',
-      400,
-    ],
-    ['without an id', `{"jsonrpc":"2.0","method":"tools/call",${params}}`, 400],
-    ['with the id null', `{"jsonrpc":"2.0","id":null,"method":"tools/call",${params}}`, 400],
-    ['in a batch in a batch', `[[${callText}]]`, 400],
-    ['in an empty batch', '[]', 400],
-    ['in too large a batch', `[${Array(65).fill(callText).join()}]`, 400],
-    ['behind a byte order mark', `\ufeff${callText}`, 400],
-    [
-      'in broken UTF-8',
-      Buffer.concat([Buffer.from(callText.slice(0, -1)), Buffer.from(',"x":"\xff"}', 'latin1')]),
-      400,
-    ],
-    ['in UTF-16', Buffer.from(callText, 'utf16le'), 400],
-    ['behind another value', `{}${callText}`, 400],
-    [
-      'in deep nesting',
-      `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(101)}${']'.repeat(101)}}`,
-      400,
-    ],
-    ['by a number that readers round', '{"jsonrpc":"2.0","id":12345678901234567890,"method":"ping"}', 400],
-    ['by an endless number', '{"jsonrpc":"2.0","id":1e999,"method":"ping"}', 400],
-    ['as plain text', null, 415],
-    ['in UTF-7', undefined, 415],
-    ['compressed', gzipSync(callText), 415],
+  const rpc = (members: string) => `{"jsonrpc":"2.0",${members}}`;
+  const broken = Buffer.concat([Buffer.from(callText.slice(0, -1)), Buffer.from(',"x":"\xff"}', 'latin1')]);
+  const deep = `${'['.repeat(101)}${']'.repeat(101)}`;
+  const hidden: readonly (readonly [what: string, body: unknown])[] = [
+    ['behind a second method', rpc(`"id":1,"method":"tools/call","method":"ping",${params}`)],
+    ['behind an escaped name', rpc(`"id":1,"method":"ping","meth\\u006fd":"tools/call",${params}`)],
+    ['in upper case', rpc(`"id":1,"Method":"tools/call",${params}`)],
+    ['with a long s', rpc('"id":1,"method":"ping","param\u017f":{}')],
+    ['by a loose method', rpc(`"id":1,"method":" Tools/Call",${params}`)],
+    ['behind a NUL in its method', rpc(`"id":1,"method":"tools/call\\u0000",${params}`)],
+    ['by a method in a list', rpc(`"id":1,"method":["tools/call"],${params}`)],
+    ['in a prototype', rpc(`"id":1,"__proto__":{"method":"tools/call",${params}}`)],
+    ['by another name', rpc('"id":1,"method":"tools/call","params":{"name":"pay","Name":"read"}')],
+    ['without an id', rpc(`"method":"tools/call",${params}`)],
+    ['in a batch in a batch', `[[${callText}]]`],
+    ['in too large a batch', `[${Array(65).fill(callText).join()}]`],
+    ['behind a byte order mark', `\ufeff${callText}`],
+    ['in broken UTF-8', broken],
+    ['behind another value', `{}${callText}`],
+    ['in deep nesting', rpc(`"id":1,"method":"ping","params":${deep}`)],
+    ['by a number that readers round', rpc('"id":12345678901234567890,"method":"ping"')],
   ];
-  it.each(hidden)('%s is refused', async (what, body, status) => {
+  const other: readonly (readonly [what: string, body: unknown, headers: Record<string, string>])[] = [
+    ['as plain text', callText, { 'content-type': 'text/plain' }],
+    ['in UTF-7', callText, { 'content-type': 'application/json; charset=utf-7' }],
+    ['compressed', gzipSync(callText), { 'content-encoding': 'gzip' }],
+  ];
+  it.each([
+    ...hidden.map(([what, body]) => [what, 400, body, {}] as const),
+    ...other.map(([what, ...sent]) => [what, 415, ...sent] as const),
+  ])('%s is refused: %i', async (_what, status, body, headers) => {
     const { post, recorded } = await open();
-    const headers: Record<string, string> =
-      what === 'as plain text'
-        ? { 'content-type': 'text/plain' }
-        : what === 'in UTF-7'
-          ? { 'content-type': 'application/json; charset=utf-7' }
-          : what === 'compressed'
-            ? { 'content-encoding': 'gzip' }
-            : {};
-    const answer = await post(body ?? callText, headers);
+    const answer = await post(body, headers);
     expect([answer.status, answer.body.jsonrpc, typeof answer.body.error.message]).toEqual([
-      status,
-      '2.0',
-      'string',
+      ...[status, '2.0', 'string'],
     ]);
     expect(recorded).toEqual([]);
   });
 
   it.each([
+    ['a notification', '{"jsonrpc":"2.0","method":"x","params":{"a":1e999}}'],
+    ['an answer', '{"jsonrpc":"2.0","id":7,"result":{"a":1,"a":2}}'],
+    ['a long notification', `{"jsonrpc":"2.0","method":"x","params":{"a":"${'x'.repeat(5_000_000)}"}}`],
+  ])('is answered under no id where it is %s', async (_what, text) => {
+    const { post, recorded } = await open();
+    const { status, body } = await post(text);
+    expect([status >= 400, Object.keys(body)]).toEqual([true, ['jsonrpc', 'error']]);
+    expect(recorded).toEqual([]);
+  });
+
+  it.each([
     ['with members of its own', { ...call('read'), extra: true, result: {} }],
-    ['with a text for an id', { ...call('read'), id: 'a' }],
     ['in a batch of one', [call('read')]],
     ['with null for its arguments', { ...call('read'), params: { name: 'read', arguments: null } }],
   ])('%s is decided like any other', async (_what, message) => {
@@ -212,15 +176,6 @@ describe('a call that hides from the proxy', () => {
     expect(recorded).toEqual([]);
   });
 
-  it('is refused with an amount that another reader could find elsewhere', async () => {
-    const { post, recorded } = await open();
-    for (const args of [{ Amount: 1_000 }, { amount: 1, AMOUNT: 1_000 }, { amount: [1] }, { amount: -1 }]) {
-      const { body } = await post(call('pay', args));
-      expect([args, body.result?.isError]).toEqual([args, true]);
-    }
-    expect(recorded).toEqual([]);
-  });
-
   it.each([
     [
       'a price',
@@ -251,15 +206,16 @@ describe('what passes', () => {
     ' {"id" : 7,\t"method":"no/such",\r\n"jsonrpc":"2.0","params":{"a":1.50,"b":"\\u00e9\\/"} }',
   );
 
-  it("is byte for byte the client's, and its answer the server's", async () => {
+  it("is byte for byte the client's, and the status and headers of its answer the server's", async () => {
     const { post, recorded } = await open((_recorded, response) => {
-      response.writeHead(418, 'Odd', {
+      response.writeHead(recorded.length === 1 ? 200 : 418, 'Odd', {
         'X-Odd': 'ä'.normalize(),
-        'mcp-session-id': 's',
-        'content-type': 'text/odd',
+        'mcp-session-id': 'session',
+        'content-type': 'text/event-stream',
       });
-      response.end(Buffer.from([0, 255, 10]));
+      response.end(': odd\n\n');
     });
+    await post({ jsonrpc: '2.0', id: 0, method: 'initialize' });
     const response = await post(odd, {
       authorization: 'Bearer of-the-server',
       'mcp-session-id': 'session',
@@ -267,18 +223,16 @@ describe('what passes', () => {
       'mcp-param-region': 'eu',
     });
     expect([response.status, response.headers.get('mcp-session-id'), response.text]).toEqual([
-      418,
-      's',
-      '\u0000\ufffd\n',
+      ...[418, 'session', ': odd\n\n'],
     ]);
-    expect(recorded[0]?.body).toBe(odd.toString('latin1'));
-    expect(recorded[0]?.headers).toMatchObject({
+    expect(recorded[1]?.body).toBe(odd.toString('latin1'));
+    expect(recorded[1]?.headers).toMatchObject({
       authorization: 'Bearer of-the-server',
       'mcp-session-id': 'session',
       'mcp-protocol-version': '2025-11-25',
       'mcp-param-region': 'eu',
     });
-    expect(recorded[0]?.headers).not.toHaveProperty('x-agent-passport');
+    expect(recorded[1]?.headers).not.toHaveProperty('x-agent-passport');
   });
 
   it('is a permitted call, without the passport wherever that was shown', async () => {
@@ -292,6 +246,46 @@ describe('what passes', () => {
     const asked = await open(echo, { forwardsPassport: true });
     await asked.post(call('pay', { amount: 1 }));
     expect(asked.recorded[0]?.headers['x-agent-passport']).toBe(passport);
+  });
+
+  it.each([
+    ['beside params', { ...call('pay', { amount: 1 }), _meta: { 'agent-trust/passport': 'another' } }, {}],
+    [
+      'in an answer to the server',
+      { jsonrpc: '2.0', id: 1, result: { _meta: { 'agent-trust/passport': 'another' } } },
+      {},
+    ],
+    [
+      'in an error for the server',
+      {
+        jsonrpc: '2.0',
+        id: 1,
+        error: { code: 1, message: 'x', data: { 'agent-trust/passport': 'another' } },
+      },
+      {},
+    ],
+    ['in a notification', { jsonrpc: '2.0', method: 'x', params: { 'agent-trust/passport': 'another' } }, {}],
+    ['in capitals of a header', { jsonrpc: '2.0', id: 1, method: 'ping' }, { X_Agent_Passport: 'another' }],
+    ['in an argument', 'token', {}],
+    ['in an argument with escapes', 'escaped', {}],
+    ['in cookies', { jsonrpc: '2.0', id: 1, method: 'ping' }, { cookie: 'a=1; passport=TOKEN; b=2' }],
+    ['in a header of its own', { jsonrpc: '2.0', id: 1, method: 'ping' }, { 'x-token': 'Bearer TOKEN' }],
+    [
+      'as the token of the server',
+      { jsonrpc: '2.0', id: 1, method: 'ping' },
+      { authorization: 'Bearer TOKEN' },
+    ],
+  ])('is without the passport %s', async (_what, message, headers) => {
+    const { post, recorded } = await open();
+    const inArgument = JSON.stringify(call('pay', { amount: 1, note: `a ${passport} b` }));
+    const escaped = inArgument.replace(passport.slice(0, 1), `\\u00${passport.charCodeAt(0).toString(16)}`);
+    const sent = message === 'token' ? inArgument : message === 'escaped' ? escaped : message;
+    const shown = Object.entries(headers).map(([name, value]) => [name, value.replace('TOKEN', passport)]);
+    await post(sent, Object.fromEntries(shown));
+    expect(recorded).toHaveLength(1);
+    expect(JSON.stringify(recorded)).not.toMatch(/another|agent-trust\/passport/);
+    expect(JSON.stringify(recorded)).not.toContain(passport);
+    expect(recorded[0]?.headers.cookie ?? 'a=1').toContain('a=1');
   });
 
   it('is charged each time, or once under a key where that was asked for', async () => {
@@ -334,14 +328,6 @@ describe('what passes', () => {
     ];
     expect(ids((await accepted.post(notified)).body)).toEqual(['a']);
   });
-
-  it('is the query, unless the address of the server has its own', async () => {
-    const { proxy, recorded } = await open();
-    const headers = { 'content-type': 'application/json' };
-    const body = '{"jsonrpc":"2.0","method":"notifications/x"}';
-    await fetch(`${proxy.url}?a=1`, { method: 'POST', headers, body });
-    expect(recorded[0]?.url).toBe('/mcp?a=1');
-  });
 });
 
 describe('lists of tools', () => {
@@ -365,19 +351,29 @@ describe('lists of tools', () => {
     expect(recorded[0]?.headers['accept-encoding']).toBe('identity');
   });
 
-  it('say why they are empty', async () => {
-    const { post } = await open((_recorded, response) => answerJson(response, listed));
-    const hidden = async (headers: Record<string, string>) =>
-      (await post(list, headers)).body.result._meta['agent-trust/hidden_tools'];
-    expect(await hidden({ 'x-agent-passport': '' })).toMatchObject({ count: 5, reason: 'passport_missing' });
-    expect(await hidden({ 'x-agent-passport': 'x' })).toMatchObject({ reason: 'passport_malformed' });
-    expect(await hidden({ authorization: 'Passport other' })).toMatchObject({ reason: 'passport_ambiguous' });
+  it('are 401 without one passport, and say why they are empty', async () => {
+    const { post, recorded } = await open((_recorded, response) => answerJson(response, listed));
+    const refused = async (headers: Record<string, string>) => {
+      const { status, body, headers: answered } = await post(list, headers);
+      expect([status, body.id, answered.get('www-authenticate')]).toEqual([401, 1, 'Passport']);
+      return body.error.data['agent-trust/decision'].reason;
+    };
+    expect(await refused({ 'x-agent-passport': '' })).toBe('passport_missing');
+    expect(await refused({ 'x-agent-passport': 'x' })).toBe('passport_malformed');
+    expect(await refused({ authorization: 'Passport other' })).toBe('passport_ambiguous');
+    expect(recorded).toEqual([]);
+    const upstream = new URL(`http://127.0.0.1:${await freePort()}`);
+    const away = await open((_recorded, response) => answerJson(response, listed), {
+      controlPlaneUrl: upstream.origin,
+    });
+    expect((await away.post(list)).body.result._meta['agent-trust/hidden_tools']).toMatchObject({
+      ...{ count: 5, reason: 'service_unavailable' },
+    });
   });
 
   it.each([
     ['with LF', '\n'],
     ['with CRLF', '\r\n'],
-    ['with CR', '\r'],
   ])(
     'lose it in a stream too, %s, in pieces of one byte, and everything else stays as it is',
     async (_what, end) => {
@@ -386,14 +382,11 @@ describe('lists of tools', () => {
       const cut = `${first}${second}`.indexOf(',"nextCursor"');
       const data = JSON.stringify(listed);
       const before = [
-        ': comment',
-        'id: 1',
-        'event: message',
-        'data: {"method":"notifications/tools/list_changed"}',
+        ...[': comment', 'id: 1', 'event: message', 'data: {"method":"notifications/tools/list_changed"}'],
         '',
       ];
       const lists = ['id: 2', `data: ${data.slice(0, cut)}`, `data:${data.slice(cut)}`, 'retry: 5', ''];
-      const after = [':', 'data', 'data: "tools"', '', 'data: cut off'];
+      const after = [':', 'data', '', 'data: cut off'];
       const lines = [...before, ...lists, ...after].map((line) => `${line}${end}`).join('');
       const { post, proxy } = await open(async ({ method }, response) => {
         response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
@@ -404,8 +397,8 @@ describe('lists of tools', () => {
       const { text } = await post(list);
       const kept = (part: readonly string[]) => part.map((line) => `${line}${end}`).join('');
       expect(text.startsWith(kept(before))).toBe(true);
-      expect(text.endsWith(kept([':', 'data', 'data: "tools"', '']))).toBe(true);
-      const changed = text.slice(kept(before).length, -kept([':', 'data', 'data: "tools"', '']).length);
+      expect(text.endsWith(kept([':', 'data', '']))).toBe(true);
+      const changed = text.slice(kept(before).length, -kept([':', 'data', '']).length);
       expect(changed.startsWith(`id: 2${end}retry: 5${end}data: {`)).toBe(true);
       expect(changed).not.toContain('"read"');
       expect(changed).toContain('"Pay"');
@@ -419,7 +412,6 @@ describe('lists of tools', () => {
 
   it.each([
     ['a type that clients look for anywhere', { 'content-type': 'text/plain; application/json' }],
-    ['another kind of JSON', { 'content-type': 'application/rpc+json' }],
     ['escapes in its names', { 'content-type': 'application/json' }],
   ])('lose it also with %s', async (_what, headers) => {
     const escaped = JSON.stringify(listed).replace('"tools"', '"t\\u006fols"');
@@ -429,14 +421,6 @@ describe('lists of tools', () => {
     });
     const { body } = await post(list);
     expect(body.result.tools).toEqual([{ name: 'pay' }, { name: 'Pay' }]);
-  });
-
-  it('are refused with two types', async () => {
-    const { post } = await open((_recorded, response) => {
-      response.setHeader('content-type', ['text/html', 'application/json']);
-      response.end(JSON.stringify(listed));
-    });
-    expect((await post(list)).status).toBe(502);
   });
 
   it('are refused where they cannot be read', async () => {
@@ -456,17 +440,14 @@ describe('lists of tools', () => {
 describe('other sites', () => {
   it.each([
     ['a name of another site', { host: 'evil.example' }, 403],
-    ['a name that begins like ours', { host: '127.0.0.1.evil.example' }, 403],
     ['a page of another site', { origin: 'https://evil.example' }, 403],
-    ['a page without an origin', { origin: 'null' }, 403],
     ['a page of this machine', { origin: 'http://localhost:6274' }, 200],
     ['a page that was allowed', { origin: 'https://inspector.example' }, 200],
-    ['this machine by its name', { host: 'localhost:1' }, 200],
   ])('%s', async (_what, headers, status) => {
     const { proxy } = await open(echo, { origins: ['https://inspector.example'] });
     const { hostname, port, pathname } = new URL(proxy.url);
     const answered = await new Promise<number | undefined>((resolve, reject) => {
-      const all = { 'content-type': 'application/json', ...headers };
+      const all = { 'content-type': 'application/json', 'x-agent-passport': passport, ...headers };
       const sent = request({ hostname, port, path: pathname, method: 'POST', headers: all }, (answer) => {
         answer.resume();
         resolve(answer.statusCode);
@@ -493,15 +474,6 @@ describe('when something fails', () => {
     ]);
   });
 
-  it('cuts the answer off where the server does', async () => {
-    const { proxy } = await open((_recorded, response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.write('data: {"jsonrpc":"2.0"}\n\n', () => response.destroy());
-    });
-    const response = await fetch(proxy.url, { headers: { accept: 'text/event-stream' } });
-    await expect(response.text()).rejects.toThrow();
-  });
-
   it('ends the request to the server when the client has gone, before and in its answer', async () => {
     let gone = 0;
     let asked = 0;
@@ -513,7 +485,7 @@ describe('when something fails', () => {
       if (method === 'GET') response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':\n');
     });
     const waiting = new AbortController();
-    const headers = { 'content-type': 'application/json' };
+    const headers = { 'content-type': 'application/json', 'x-agent-passport': passport };
     const body = JSON.stringify(ping);
     const posted = fetch(proxy.url, { method: 'POST', headers, body, signal: waiting.signal }).catch(
       () => null,
@@ -522,7 +494,7 @@ describe('when something fails', () => {
     waiting.abort();
     await posted;
     const reading = new AbortController();
-    const stream = await fetch(proxy.url, { signal: reading.signal });
+    const stream = await fetch(proxy.url, { headers, signal: reading.signal });
     // Its headers and its comment are here although no event is.
     await stream.body?.getReader().read();
     reading.abort();
@@ -572,8 +544,8 @@ describe('when something fails', () => {
         response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
       else held.push(() => echo(entry, response));
     });
-    const stream = await fetch(proxy.url);
-    const headers = { 'content-type': 'application/json' };
+    const headers = { 'content-type': 'application/json', 'x-agent-passport': passport };
+    const stream = await fetch(proxy.url, { headers });
     const asked = fetch(proxy.url, { method: 'POST', headers, body: JSON.stringify(ping) });
     await until(() => held.length === 1, { what: 'the message at the server' });
     const closed = proxy.close();
@@ -618,7 +590,8 @@ describe('a server that leads elsewhere', () => {
       else answerJson(response, {});
     });
     for (const method of ['GET', 'DELETE']) {
-      expect((await fetch(proxy.url, { method, redirect: 'manual' })).status).toBe(200);
+      const headers = { 'x-agent-passport': passport };
+      expect((await fetch(proxy.url, { method, headers, redirect: 'manual' })).status).toBe(200);
     }
     expect(recorded.map(({ method, url }) => `${method} ${url}`)).toEqual([
       ...['GET /mcp', 'GET /mcp/', 'DELETE /mcp', 'DELETE /mcp/'],
@@ -627,13 +600,13 @@ describe('a server that leads elsewhere', () => {
 
   it.each([
     ['another host', 307, 'http://evil.example/mcp?token=a', '--upstream http://evil.example/mcp'],
-    ['another port', 308, 'http://127.0.0.1:1/mcp', '--upstream http://127.0.0.1:1/mcp'],
     ['another scheme', 301, 'https://127.0.0.1/mcp', '--upstream https://127.0.0.1/mcp'],
     ['no scheme', 307, '//evil.example/mcp', '--upstream http://evil.example/mcp'],
     ['a user', 307, 'http://user:secret@evil.example/', '--upstream http://evil.example/'],
-    ['a backslash', 307, '/\\evil.example/mcp', '--upstream http://evil.example/mcp'],
-    ['nowhere', 307, '', 'redirects to no address'],
-    ['no address', 307, 'http://[', 'redirects to no address'],
+    ['nowhere', 307, '', 'redirects to no address (HTTP 307)'],
+    ['a choice', 300, '/mcp/', 'redirects to no address (HTTP 300)'],
+    ['a proxy', 305, 'http://127.0.0.1:9', 'redirects to no address (HTTP 305)'],
+    ['what is no more', 306, '', 'redirects to no address (HTTP 306)'],
     ['what no call is', 303, '/mcp/', 'redirects to no address'],
   ])('is 502 where it leads to %s', async (_what, status, location, message) => {
     const { post, recorded } = await open(redirects(status, location));
@@ -655,22 +628,6 @@ describe('a server that leads elsewhere', () => {
     expect((await slow.post(paid)).status).toBe(504);
   });
 
-  it('does not hold the proxy up with the body of a redirect', async () => {
-    const { post } = await open(({ url, body }, response) => {
-      if (url === '/mcp/') {
-        answerJson(response, JSON.parse(body));
-        return;
-      }
-      response.writeHead(307, { location: '/mcp/' });
-      const more = (): void => {
-        while (!response.destroyed && response.write('x'.repeat(64 * 1024)));
-        if (!response.destroyed) response.once('drain', more);
-      };
-      more();
-    });
-    expect((await post(paid)).body).toEqual(paid);
-  });
-
   it('leads no client past the proxy by a header of its answer', async () => {
     const own = 'http://127.0.0.1:9/mcp';
     const leading = {
@@ -682,10 +639,11 @@ describe('a server that leads elsewhere', () => {
       'www-authenticate': `Bearer resource_metadata="${own}", scope="a", Bearer error="b", resource_metadata=${own}`,
       'x-own': 'kept',
     };
-    for (const status of [200, 201, 300, 401]) {
+    for (const status of [200, 201, 401]) {
       for (const type of ['application/json', 'text/event-stream', 'text/plain']) {
         const { post } = await open((_, response) => {
-          response.writeHead(status, { ...leading, 'content-type': type }).end('{}');
+          response.writeHead(status, { ...leading, 'content-type': type });
+          response.end(type === 'application/json' ? '{"jsonrpc":"2.0","id":1,"result":{}}' : '');
         });
         for (const message of [paid, { jsonrpc: '2.0', id: 2, method: 'tools/list' }]) {
           const { status: got, headers } = await post(message);
@@ -697,44 +655,18 @@ describe('a server that leads elsewhere', () => {
     }
   });
 
-  it.each([
-    'event: endpoint\n',
-    'event:endpoint\r\n',
-    '\u00ef\u00bb\u00bfevent: endpoint\n',
-    'event: EndPoint\r',
-  ])('tells no client another address by the event %j', async (line) => {
-    const { proxy } = await open(({ method }, response) => {
-      if (method !== 'GET') return answerJson(response, {});
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.write(Buffer.from(`${line}data: http://127.0.0.1:9/messages\n\n`, 'latin1'));
-    });
-    const answer = await fetch(proxy.url, { headers: { accept: 'text/event-stream' } });
-    const seen = await answer.text().catch((error: Error) => `broke off: ${error.message}`);
-    expect(seen).toMatch(/^broke off/);
-  });
-});
-
-describe('a refusal', () => {
-  it('carries the id of its call, whatever its other members', async () => {
-    const { post, recorded } = await open();
-    const snowflakes = '"arguments":{"account_id":1312345678901234561}';
-    const text = `{"method":"tools/call","params":{"name":"pay",${snowflakes}},"jsonrpc":"2.0","id":41}`;
-    const { status, body } = await post(text);
-    expect([status, body.id, body.error.code]).toEqual([400, 41, -32_600]);
-    expect((await post(`[${text},${text.replace('41', '42')}]`)).body).toMatchObject([
-      { id: 41 },
-      { id: 42 },
-    ]);
-    expect(recorded).toEqual([]);
-  });
-
-  it('names --amounts where the gate misses an amount', async () => {
-    const constraints = { spend_limits: { per_transaction_usd: 10 } };
-    const priced = await service.agentTrust.gates.create({ name: 'Priced', trust_level: 'L1', constraints });
-    await service.testSidecar.caughtUp();
-    const { post } = await open(echo, { gate: priced.gate_id, amounts: new Map() });
-    const { body } = await post(call('pay'));
-    expect(body.result._meta['agent-trust/decision'].reason).toBe('amount_missing');
-    expect(body.result.content[0].text).toContain('--amounts');
-  });
+  it.each(['event: endpoint\n', '\u00ef\u00bb\u00bfevent: endpoint\n'])(
+    'tells no client another address by the event %j',
+    async (line) => {
+      const { proxy } = await open(({ method }, response) => {
+        if (method !== 'GET') return answerJson(response, {});
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write(Buffer.from(`${line}data: http://127.0.0.1:9/messages\n\n`, 'latin1'));
+      });
+      const headers = { accept: 'text/event-stream', 'x-agent-passport': passport };
+      const answer = await fetch(proxy.url, { headers });
+      const seen = await answer.text().catch((error: Error) => `broke off: ${error.message}`);
+      expect(seen).toMatch(/^broke off/);
+    },
+  );
 });

@@ -8,9 +8,9 @@ import { fastifyGuard } from '../../clients/node/src/fastify.ts';
 import { httpGuard } from '../../clients/node/src/http.ts';
 import { Sidecar } from '../../clients/node/src/index.ts';
 import { applyReported } from '../../control-plane/outcomes/apply-reported.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { startTestSidecar, type TestSidecar } from '../support/service/sidecar.ts';
 
 let api: Api;
 let beside: TestSidecar;
@@ -19,7 +19,7 @@ let gate: string;
 let jwt: string;
 const servers: { close: () => unknown }[] = [];
 beforeAll(async () => {
-  api = await startApi();
+  api = await startOwnApi();
   beside = await startTestSidecar({ api });
   sidecar = new Sidecar({ url: beside.origin, apiKey: api.adminKey, deadlineMs: 60_000 });
   gate = (await api.createGate({ constraints: { spend_limits: { daily_usd: 1_000 } } })).gate_id;

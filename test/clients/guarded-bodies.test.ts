@@ -11,7 +11,7 @@ import { expressGuard } from '../../clients/node/src/express.ts';
 import { fastifyGuard } from '../../clients/node/src/fastify.ts';
 import { type HonoRequest, honoGuard } from '../../clients/node/src/hono.ts';
 import { httpGuard } from '../../clients/node/src/http.ts';
-import { RawConnection } from '../support/raw-http.ts';
+import { RawConnection } from '../support/base/raw-http.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
 // An approval is given for one body. Who has it must not get another one executed.
@@ -188,12 +188,6 @@ const withHttpBody = (executed: string[]): RequestListener => {
 };
 
 const json = (app: Express) => app.use(express.json());
-/** As its body-parser has it. */
-const express4 = (app: Express) =>
-  app.use(express.json(), (req, _res, next) => {
-    req.body ??= {};
-    next();
-  });
 /** As multer and busboy have it: the fields in the body, the files beside it. */
 const files = (app: Express) =>
   app.use(async (req, _res, next) => {
@@ -213,11 +207,8 @@ const unread: readonly (readonly [
   pair: readonly [Sent, Sent],
 ])[] = [
   ['Express, text/plain', withExpress(json), both((to) => typed('text/plain', `pay ${to}`))],
-  ['Express, a form without a parser', withExpress(json), both((to) => typed(form, `to=${to}`))],
   ['Express, chunks of no type', withExpress(json), both((to) => typed(null, to, { isChunked: true }))],
   ['Express, no parser at all', withExpress(() => 0), both((to) => typed('application/json', `"${to}"`))],
-  ['Express, GET with a body', withExpress(json), both((to) => typed(null, to, { method: 'GET' }))],
-  ['Express 4, text/plain', withExpress(express4), both((to) => typed('text/plain', `pay ${to}`))],
   [
     'Express, files of a form',
     withExpress(files),
@@ -225,41 +216,23 @@ const unread: readonly (readonly [
   ],
   ['Fastify, a stream as its body', withFastify(stream), both((to) => typed('text/x', `pay ${to}`))],
   ['Fastify, a body that is left', withFastify(left), both((to) => typed('text/x', `pay ${to}`))],
-  ['Fastify, GET with a body', withFastify(stream), both((to) => typed('text/x', to, { method: 'GET' }))],
   ['Hono, GET with a body', withHono, both((to) => typed('text/plain', to, { method: 'GET' }))],
   ['node:http', withHttp, both((to) => typed('application/json', `"${to}"`))],
-  ['node:http, in chunks', withHttp, both((to) => typed(null, to, { isChunked: true }))],
 ];
 
 const read: typeof unread = [
   ['Express, JSON', withExpress(json), both((to) => typed('application/json', `{"to":"${to}"}`))],
-  [
-    'Express, JSON of a type of its own',
-    withExpress((app) => app.use(express.json({ type: () => true }))),
-    both((to) => typed('a/b', `{"to":"${to}"}`)),
-  ],
   [
     'Express, express.text()',
     withExpress((app) => app.use(express.text())),
     both((to) => typed('text/plain', `pay ${to}`)),
   ],
   [
-    'Express, express.raw()',
-    withExpress((app) => app.use(express.raw({ type: () => true }))),
-    both((to) => typed('multipart/form-data; boundary=B', part(to))),
-  ],
-  [
     'Express, express.urlencoded()',
     withExpress((app) => app.use(express.urlencoded({ extended: true }))),
     both((to) => typed(form, `to=${to}&a[b]=c`)),
   ],
-  [
-    'Express, an empty object',
-    withExpress(json),
-    both((to) => typed('application/json', to === 'alice' ? '{}' : '{"to":1}')),
-  ],
   ['Fastify, JSON', withFastify(() => 0), both((to) => typed('application/json', `{"to":"${to}"}`))],
-  ['Fastify, text', withFastify(() => 0), both((to) => typed('text/plain', `pay ${to}`))],
   [
     'Fastify, bytes',
     withFastify((app) =>
@@ -268,7 +241,6 @@ const read: typeof unread = [
     both((to) => typed('text/x', `pay ${to}`)),
   ],
   ['Hono, text', withHono, both((to) => typed('text/plain', `pay ${to}`))],
-  ['Hono, chunks of no type', withHono, both((to) => typed(null, to, { isChunked: true }))],
   ['Hono, a form', withHono, both((to) => typed('multipart/form-data; boundary=B', part(to)))],
   [
     'Hono, bytes that are no UTF-8',
@@ -343,19 +315,13 @@ describe('a function of a guard without its input', () => {
   type Read = (request: any) => any;
   const wrong: readonly (readonly [option: string, param: string, read: Read])[] = [
     ['amount', 'amount', (request) => request.body.amount],
-    ['amount', 'amount', async (request) => request.body.amount],
     ['amount', 'amount', () => '5'],
     ['amount', 'amount', () => Number.NaN],
-    ['amount', 'amount', () => 5n],
     ['domain', 'domain', () => ['a.example']],
     ['permission', 'permission_key', (request) => `orders:${request.nothing.at(0)}`],
-    ['permission', 'permission_key', () => 5],
     ['permission', 'permission_key', () => 'no permission/'],
     ['idempotencyKey', 'idempotency_key', () => Promise.reject(new Error('none'))],
-    ['idempotencyKey', 'idempotency_key', () => 5],
     ['passportFrom', 'passport', (request) => request.nothing.token],
-    ['passportFrom', 'passport', () => ['a', 'b']],
-    ['context', 'context', () => 'text'],
     ['context', 'context', (request) => ({ to: request.nothing.to })],
     ['context', 'request', () => ({ to: 5n })],
     ['body', 'body', (request) => request.nothing.raw],

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { verifyAttestationsCommand } from '../../cli/verify/verify-attestations.ts';
 import { verifyAttestations } from '../../clients/node/src/verify.ts';
-import { verifyAttestationsCommand } from '../../control-plane/cli/verify-attestations.ts';
 import { LogWriter } from '../../control-plane/log/keep-log.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { findDebianProgram } from '../support/debian-program.ts';
-import { verifyExport } from '../support/independent-verifier.mjs';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { logLines } from '../support/witnesses.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { verifyExport } from '../support/data/independent-verifier.mjs';
+import { findDebianProgram } from '../support/run/debian-program.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { logLines } from '../support/service/witnesses.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -28,7 +28,7 @@ describe('proofs of the log in exports', () => {
 
   beforeAll(async () => {
     python = await findDebianProgram('python3');
-    api = await startApi();
+    api = await startOwnApi();
     const writer = new LogWriter(api.deps, async () => undefined);
     const gate = await api.createGate();
     const passports = [await api.issuePassport(), await api.issuePassport()];
@@ -38,7 +38,7 @@ describe('proofs of the log in exports', () => {
     };
     for (const passport of [...passports, ...passports]) await decide(passport);
     await writer.round(() => false);
-    // Behind the last checkpoint.
+    // After the last checkpoint.
     await decide(must(passports[0], 'a passport'));
     jwks = (await api.call({ url: '/.well-known/jwks.json', key: null })).body;
     jsonl = (await api.call({ url: '/v1/attestations/export' })).body;
@@ -140,7 +140,7 @@ print(verdict.fault or "valid")`;
       'of nothing': with_(() => ''),
     };
     for (const file of Object.values(changed)) await expectAll(file, false);
-    // Cut off behind the record that the log has, and in front of it: the header names the new end.
+    // Cut off after the record that the log has, and in front of it: the header names the new end.
     const record = (at: number) => JSON.parse(must(lines[at], 'a line'));
     const first = must(one, 'a header');
     const shortened = (records: number): string => {

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyLogProof as byClient } from '../../clients/node/src/verify.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
+import { parseJwks, thumbprint } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { checkpointText } from '../../shared/log/checkpoint.ts';
 import { cosign } from '../../shared/log/cosignature.ts';
@@ -16,19 +17,30 @@ import { renderNote, renderVkey, signNote } from '../../shared/log/note.ts';
 import { renderLogProof, verifyLogProof } from '../../shared/log/proof.ts';
 import { grow, readFromTiles } from '../../shared/log/tiles.ts';
 import { parseWitnessPolicy } from '../../shared/log/witness-policy.ts';
-import { findDebianProgram } from '../support/debian-program.ts';
+import { findDebianProgram } from '../support/run/debian-program.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const ed25519 = chooseEd25519();
 const signer = (fill: number) => ed25519.signer(Buffer.alloc(32, fill));
 const origin = 'trust.example.com/log';
+/** From then on the log has its key. */
+const nbfS = 1_780_000_000;
+const x = Buffer.from(signer(1).publicKey).toString('base64url');
+const jwk = { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig', kid: thumbprint(signer(1).publicKey), x };
+const jwks = { keys: [{ ...jwk, purpose: 'log', nbf: nbfS, retired_at: null, compromised: false }] };
+const nowS = Math.floor(Date.now() / 1_000);
 const heads = Array.from({ length: 300 }, (_, index) => ({
   ...{ chainId: `pass_${index}`, sequence: index + 1, hash: `sha256:${String(index).padStart(64, '0')}` },
 }));
 
 /** The proof of an entry in a tree of this size, signed by the log and cosigned by these witnesses. */
-function proofOf(index: number, size: number, by: readonly number[] = [11, 12, 13]): string {
+function proofOf(
+  index: number,
+  size: number,
+  by: readonly number[] = [11, 12, 13],
+  atS: (fill: number) => number = () => nbfS,
+): string {
   const { changed } = grow(
     [],
     0,
@@ -38,7 +50,7 @@ function proofOf(index: number, size: number, by: readonly number[] = [11, 12, 1
     must(changed.find((each) => each.level === level && each.number === number)?.hashes, 'a tile'),
   );
   const text = checkpointText({ origin, size, root: rootHash(size, read) });
-  const cosigned = by.map((fill) => cosign(`w${fill}.example`, signer(fill), text, 1_800_000_000));
+  const cosigned = by.map((fill) => cosign(`w${fill}.example`, signer(fill), text, atS(fill)));
   return renderLogProof({
     head: must(heads[index], 'a head'),
     index,
@@ -53,7 +65,11 @@ const policy = `# ours\n${log}${witness(11)}${witness(12)}${witness(13)}group tw
 
 const good = proofOf(5, 9);
 const line = (proof: string, at: number, text: string) => proof.split('\n').with(at, text).join('\n');
-const cases: Readonly<Record<string, readonly [proof: string, policy: string, isValid: boolean]>> = {
+const at = (atS: number, fills = [11, 12, 13]) =>
+  proofOf(5, 9, undefined, (fill) => (fills.includes(fill) ? atS : nbfS));
+const cases: Readonly<
+  Record<string, readonly [proof: string, policy: string, isValid: boolean, jwks?: typeof jwks]>
+> = {
   'a proof': [good, policy, true],
   'of the first of a whole tile': [proofOf(0, 256), policy, true],
   'of the last of two tiles': [proofOf(299, 300), policy, true],
@@ -83,6 +99,14 @@ const cases: Readonly<Record<string, readonly [proof: string, policy: string, is
     policy,
     false,
   ],
+  'cosigned when the log had its key': [good, policy, true, jwks],
+  'cosigned in 1970': [at(1), policy, false, jwks],
+  'cosigned a second before that': [at(nbfS - 1), policy, false, jwks],
+  'cosigned by one of three in 1970': [at(1, [12]), policy, true, jwks],
+  'cosigned by two of three in 1970': [at(1, [12, 13]), policy, false, jwks],
+  'cosigned in 1970, by a log whose key is not known': [at(1), policy, true],
+  'cosigned four minutes ahead': [at(nowS + 240), policy, true],
+  'cosigned an hour ahead': [at(nowS + 3_600), policy, false],
   'of another version': [good.replace('@v1', '@v2'), policy, false],
   'without its head': [good.split('\n').toSpliced(1, 1).join('\n'), policy, false],
   'of no JSON object': [line(good, 1, `extra ${Buffer.from('[1]').toString('base64')}`), policy, false],
@@ -101,9 +125,9 @@ describe('verifiers of proofs of the log', () => {
 import json, sys
 from agent_trust.log import verify_log_proof
 found = {}
-for name, (proof, policy, _) in json.load(open(sys.argv[1])).items():
-    verdict = verify_log_proof(proof, policy)
-    found[name] = [verdict.chain_id, verdict.sequence, verdict.hash, verdict.size, list(verdict.witnesses)] if verdict else None
+for name, (proof, policy, _, *jwks) in json.load(open(sys.argv[1])).items():
+    verdict = verify_log_proof(proof, policy, jwks=jwks[0] if jwks else None)
+    found[name] = [verdict.chain_id, verdict.sequence, verdict.hash, verdict.size, list(verdict.witnesses), list(verdict.untimely)] if verdict else None
 print(json.dumps(found))`;
     const env = { ...process.env, PYTHONPATH: join(root, 'clients/python'), PYTHONDONTWRITEBYTECODE: '1' };
     const { stdout } = await run(python, ['-c', script, join(folder, 'cases.json')], { env });
@@ -111,17 +135,19 @@ print(json.dumps(found))`;
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it.each(Object.entries(cases))('agree on %s', async (name, [proof, rules, isValid]) => {
-    const own = verifyLogProof(proof, parseWitnessPolicy(ed25519, Buffer.from(rules)));
-    const ofClient = await byClient(proof, rules);
+  it.each(Object.entries(cases))('agree on %s', async (name, [proof, rules, isValid, keys]) => {
+    const clock = { nowMs: Date.now(), keys: keys === undefined ? [] : parseJwks(keys) };
+    const own = verifyLogProof(proof, parseWitnessPolicy(ed25519, Buffer.from(rules)), clock);
+    const ofClient = await byClient(proof, rules, { jwks: keys });
     expect(own.kind === 'valid').toBe(isValid);
     const told = own.kind === 'valid' ? { ...own.head, size: own.size, witnesses: own.witnesses } : null;
     expect(
       ofClient.valid ? { ...ofClient.head, size: ofClient.size, witnesses: ofClient.witnesses } : null,
     ).toEqual(told);
     expect(byPython[name]).toEqual(
-      told && [told.chainId, told.sequence, told.hash, told.size, told.witnesses],
+      told && [told.chainId, told.sequence, told.hash, told.size, told.witnesses, own.untimely ?? []],
     );
+    expect(ofClient.untimely).toEqual(own.untimely);
     if (own.kind === 'invalid' && !ofClient.valid)
       expect(ofClient.fault === 'malformed' ? 'not_a_proof' : ofClient.fault).toBe(own.fault);
   });

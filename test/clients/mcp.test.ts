@@ -6,7 +6,7 @@ import { McpServer as McpServerV2 } from '@modelcontextprotocol/server';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Sidecar } from '../../clients/node/src/index.ts';
 import { guardTools, type ToolGuardOptions } from '../../clients/node/src/mcp.ts';
-import { freePort } from '../support/free-port.ts';
+import { freePort } from '../support/base/free-port.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
 interface Answer {

@@ -13,7 +13,7 @@ import type { ApprovalDisplay, GuardSetup, PassedDecision } from '../../clients/
 import { honoGuard } from '../../clients/node/src/hono.ts';
 import { httpGuard } from '../../clients/node/src/http.ts';
 import { Sidecar } from '../../clients/node/src/index.ts';
-import { freePort } from '../support/free-port.ts';
+import { freePort } from '../support/base/free-port.ts';
 import { errorBody, http, startScriptedServer } from './support/scripted-server.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
@@ -215,22 +215,7 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
     expect(handled).toEqual([]);
   });
 
-  it('says in Retry-After when a limit is over', async () => {
-    const limited = await service.agentTrust.gates.create({
-      name: 'Limited',
-      trust_level: 'L1',
-      constraints: { rate_limits: { requests_per_day: 0 } },
-    });
-    await service.testSidecar.caughtUp();
-    const { order } = await open({ gate: limited.gate_id });
-    const { status, headers, body } = await order(5);
-    expect([status, body.reason]).toEqual([403, 'rate_limit_exceeded']);
-    const expected = body.retry.after_ms === null ? null : String(Math.ceil(body.retry.after_ms / 1_000));
-    expect(headers.get('retry-after')).toBe(expected);
-  });
-
   it.each([
-    ['quota_unavailable', null, '1'],
     ['quota_unavailable', 2_500, '3'],
     ['state_stale', 0, '0'],
   ])('answers 503 to %s after %s ms, which is no fault of the agent', async (reason, after_ms, seconds) => {
@@ -252,12 +237,13 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
     const { status, headers, body } = await order(200, own);
     expect([status, body.decision, handled]).toEqual([202, 'SUSPEND', []]);
     expect(headers.get('location')).toBe(`${service.url}/v1/approvals/${body.approval_id}`);
-    expect(body.approval_url).toBe(`${service.url}/console/approvals/${body.approval_id}`);
     const approval = await fetch(body.approval_api_url, {
       headers: { authorization: `Bearer ${service.api.adminKey}` },
     });
     expect(await approval.json()).toMatchObject({
       status: 'pending',
+      // Below PUBLIC_URL, which is not the address that this program uses.
+      approval_url: body.approval_url,
       amount_usd: 200,
       display: { title: 'Order 20 chairs', lines, url: null },
     });
@@ -278,13 +264,6 @@ describe.each(Object.entries(frameworks))('%s', (name, framework) => {
     const { order, handled } = await open();
     const { status, body } = await order(amount);
     expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_request', 'amount']);
-    expect(handled).toEqual([]);
-  });
-
-  it('answers 400 to an amount that the service refuses', async () => {
-    const { order, handled } = await open();
-    const { status, body } = await order(-1);
-    expect([status, body.error.code]).toEqual([400, 'invalid_request']);
     expect(handled).toEqual([]);
   });
 

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort } from '../support/free-port.ts';
-import { untilAnswer } from '../support/until.ts';
-import { fencedBlock } from '../support/verify-example.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { untilAnswer } from '../support/base/until.ts';
+import { fencedBlock } from '../support/data/verify-example.ts';
 import { addAgentTrust, type InstalledClient, installClient, root, run } from './support/installed-client.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
@@ -76,24 +76,14 @@ describe('the package', () => {
     }
     const thrown = [
       ["import { Sidecar } from '@agent-trust/node'; new Sidecar({ url: 'x', apiKey: 'a' })", 'TypeError'],
-      ["import { Sidecar } from '@agent-trust/node'; new Sidecar({ apiKey: '' })", 'TypeError'],
-      [
-        "import { AgentTrust } from '@agent-trust/node'; new AgentTrust({ apiKey: 'a', deadlineMs: 0 })",
-        'TypeError',
-      ],
       [
         "import { AgentTrust } from '@agent-trust/node'; await new AgentTrust({ url: 'http://127.0.0.1:1', apiKey: 'a' }).gates.get('gate_1')",
         'ConnectionError',
       ],
       [
-        "import { Sidecar } from '@agent-trust/node'; await new Sidecar({ apiKey: 'a' }).check('../x', { passport: 'a', request: {} })",
-        'TypeError',
-      ],
-      [
         "import { verifyWebhook } from '@agent-trust/node/verify'; await verifyWebhook('', {}, 'none')",
         'TypeError',
       ],
-      ["import { guardTools } from '@agent-trust/node/mcp'; guardTools({}, {})", 'TypeError'],
       [
         "import { expressGuard } from '@agent-trust/node/express'; await expressGuard()({})({ method: 'GET', headers: {} }, {}, (error) => { throw error; })",
         'TypeError',
@@ -233,13 +223,9 @@ describe('the examples', () => {
     writeFileSync(join(installed.folder, name), source);
     const port = await freePort();
     const env = {
-      AGENT_TRUST_API_KEY: service.api.adminKey,
-      GATE_ID: gate,
-      PORT: String(port),
-      SIDECAR_URL: service.testSidecar.origin,
-      CONTROL_PLANE_URL: service.url,
-      SIDECAR_API_KEY: sidecarKey,
-      DATA_DIR: join(installed.folder, 'data'),
+      ...{ AGENT_TRUST_API_KEY: service.api.adminKey, GATE_ID: gate, PORT: String(port) },
+      ...{ SIDECAR_URL: service.testSidecar.origin, CONTROL_PLANE_URL: service.url },
+      ...{ SIDECAR_API_KEY: sidecarKey, DATA_DIR: join(installed.folder, 'data') },
     };
     const child = spawn(process.execPath, [name], {
       cwd: installed.folder,
@@ -306,12 +292,5 @@ describe('the examples', () => {
     await play('await trust.stop();');
     const record = await service.api.call({ url: `/v1/attestations/${crashed.stdout.trim()}` });
     expect(record).toMatchObject({ status: 200, body: { decision: 'PERMIT', gate_id: gate } });
-  });
-
-  it('have a page each', () => {
-    expect(examples.length).toBeGreaterThanOrEqual(4);
-    for (const name of examples) {
-      expect(existsSync(join(root, 'docs/integrations', name.replace('.mjs', '.md')))).toBe(true);
-    }
   });
 });

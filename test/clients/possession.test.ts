@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
@@ -16,7 +16,8 @@ import { fastifyGuard } from '../../clients/node/src/fastify.ts';
 import type { GuardSetup } from '../../clients/node/src/guard.ts';
 import { honoGuard } from '../../clients/node/src/hono.ts';
 import { httpGuard } from '../../clients/node/src/http.ts';
-import { makeAgentKey } from '../support/proofs.ts';
+import { must } from '../../shared/errors/assert.ts';
+import { makeAgentKey } from '../support/data/proofs.ts';
 import { pythonEnv, pythons } from './support/python.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
@@ -133,11 +134,16 @@ describe.each(Object.keys(frameworks))('the guard of %s', (name) => {
       const { 'signature-input': _input, dpop: _dpop, ...bare } = signed as Record<string, string>;
       const stolen = await fetch(url, { ...post, headers: { ...post.headers, ...bare } });
       expect(stolen.status).toBe(403);
-      expect(await reasonOf(stolen)).toBe('proof_missing');
+      expect(await stolen.json()).toMatchObject({
+        reason: 'proof_missing',
+        detail: expect.stringContaining(`the origin ${new URL(url).origin}`),
+      });
       if (proof === 'httpsig') {
         expect(await reasonOf(await send({ url: url.replace('a=1', 'a=2') }))).toBe('proof_invalid');
         expect(await reasonOf(await send({ body: '{ "item": "gold" }' }))).toBe('proof_invalid');
         expect(await reasonOf(await send({ body: '' }))).toBe('proof_invalid');
+        const { dpop } = agentSigner(jwt, key, { proof: 'dpop' })({ method: 'POST', url });
+        expect(await reasonOf(await send({ headers: { dpop } }))).toBe('proof_invalid');
       }
       const elsewhere = agentSigner(jwt, key, { proof })({
         ...{ method: 'POST', url: 'https://other.example/orders?a=1', body: post.body },
@@ -147,6 +153,26 @@ describe.each(Object.keys(frameworks))('the guard of %s', (name) => {
       expect(others.map(({ status }) => status).sort()).toEqual([201, 403, 403]);
     },
   );
+});
+
+describe.each(Object.keys(frameworks))('the guard of %s', (name) => {
+  it.each(["/orders?q=it's&{b}=`|", '/orders?'])('passes %s on as it was sent', async (target) => {
+    const make = must(frameworks[name], 'a framework');
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const origin = `http://127.0.0.1:${port}`;
+    const setup = { sidecar: service.sidecar, controlPlaneUrl: service.url, origin };
+    server.on('request', await make(setup, gate));
+    const { jwt, key } = await newAgent();
+    const headers = agentSigner(jwt, key)({ method: 'POST', url: origin + target });
+    // `fetch` would send another text.
+    const sent = request({ port, host: '127.0.0.1', method: 'POST', path: target, headers }).end();
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    expect(answer.statusCode).toBe(201);
+    server.close();
+    server.closeAllConnections();
+  });
 });
 
 it('passes no proof on without an origin, which no header names', async () => {
@@ -167,7 +193,10 @@ it('passes no proof on without an origin, which no header names', async () => {
   const { jwt, key } = await newAgent();
   const { port } = server.address() as AddressInfo;
   const answer = await agentFetch(jwt, key)(`http://127.0.0.1:${port}/orders`, { method: 'POST' });
-  expect(await reasonOf(answer)).toBe('proof_missing');
+  expect(await answer.json()).toMatchObject({
+    reason: 'proof_missing',
+    detail: expect.stringContaining('the guard has no origin'),
+  });
   expect(asked).toEqual([undefined]);
   server.close();
 });
@@ -200,7 +229,7 @@ describe('agentFetch', () => {
 describe('the agent of Python', () => {
   it.each(['httpsig', 'dpop'])('signs what a gate permits, with %s', async (proof) => {
     const { jwt, private_key: key } = await service.api.issuePassport();
-    const url = "https://Shop.example:443/it's?$filter=name%20eq%20'tea'&b=~";
+    const url = "https://Shop.example:443/it's?$filter=name%20eq%20'tea'&b=~&{c}=`&d";
     const script = `
 import json, sys
 from agent_trust.agent import AgentSigner
@@ -213,14 +242,14 @@ print(json.dumps(AgentSigner(passport, key, proof=proof).headers("POST", url, b"
       expect(authorization).toBe(`Passport ${jwt}`);
       const seen = { method: 'POST', url };
       const digest = createHash('sha256').update('tea').digest('base64');
-      const request = {
+      const asked = {
         permission_key: permission,
         proof:
           dpop === undefined
             ? { ...seen, headers, content_digest: `sha-256=:${digest}:` }
             : { ...seen, dpop },
       };
-      const decision = await service.sidecar.check(gate, { passport: jwt, request });
+      const decision = await service.sidecar.check(gate, { passport: jwt, request: asked });
       expect(decision).toMatchObject({ decision: 'PERMIT' });
     }
   });

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { applyReported } from '../../control-plane/outcomes/apply-reported.ts';
 import { expireHolds } from '../../control-plane/outcomes/expire-holds.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { freePort } from '../support/free-port.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { until } from '../support/base/until.ts';
+import { sharedService } from '../support/run/shared-services.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { startTestSidecar, type TestSidecar } from '../support/service/sidecar.ts';
 import { root } from './support/installed-client.ts';
 import { pythonEnv } from './support/python.ts';
 
@@ -20,7 +20,7 @@ let gate: string;
 let jwt: string;
 beforeAll(async () => {
   python = await sharedService('python3 with FastAPI and Flask');
-  api = await startApi();
+  api = await startOwnApi();
   beside = await startTestSidecar({ api });
   gate = (await api.createGate({ constraints: { spend_limits: { daily_usd: 1_000 } } })).gate_id;
   jwt = (await api.issuePassport({ permissions: ['orders:create'] })).jwt;
@@ -157,17 +157,6 @@ describe.each(['asgi', 'wsgi'])('a guard for Python with `settle`: %s', (kind) =
     api.advance(61_000);
     await expireHolds(api.deps);
     expect(await outcomeOf(id)).toMatchObject({ outcome: null, counts_usd: 5, hold: { status: 'expired' } });
-  });
-
-  it('settles once what died behind its report', async () => {
-    const program = await start(kind);
-    const id = (await ask(program, 'ok')).headers.get('x-permit') ?? '';
-    await settled(id);
-    program.child.kill('SIGKILL');
-    await once(program.child, 'exit');
-    api.advance(61_000);
-    await expireHolds(api.deps);
-    expect(await outcomeOf(id)).toMatchObject(served);
   });
 });
 

@@ -17,9 +17,9 @@ import { keyset, parseJwks, renderJwks, thumbprint } from '../../shared/crypto/k
 import { must } from '../../shared/errors/assert.ts';
 import type { KeyPurpose } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type DecisionReceipt, receiptFormat } from '../../shared/wire/decision-receipt.ts';
-import { findDebianProgram } from '../support/debian-program.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { type DecisionReceipt, receiptFormat } from '../../shared/wire/evidence/decision-receipt.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { findDebianProgram } from '../support/run/debian-program.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -44,13 +44,8 @@ const serviceKey = {
 /** One of a turn of `size`, by a sidecar with this key, whose certificate names `certified`. */
 function receiptOf({ size = 1, at = 0, key = 2, certified = 2, issued = '2026-11-27T12:00:00.000Z' } = {}) {
   const statements = Array.from({ length: size }, (_, place) => ({
-    attestation_id: `att_${place}`,
-    chain_id: 'pass_1',
-    decision: 'PERMIT' as const,
-    gate_id: 'gate_1',
-    issued_at: issued,
-    log_by: '2026-11-28T12:00:00.000Z',
-    reason: null,
+    ...{ attestation_id: `att_${place}`, chain_id: 'pass_1', decision: 'PERMIT' as const, gate_id: 'gate_1' },
+    ...{ issued_at: issued, log_by: '2026-11-28T12:00:00.000Z', reason: null },
     request_hash: contentHash(request),
   }));
   const certificate = certify(

@@ -2,28 +2,29 @@ import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { replayAttestationsCommand } from '../../cli/verify/replay-attestations.ts';
 import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
-import { replayAttestationsCommand } from '../../control-plane/cli/replay-attestations.ts';
 import { expireHolds } from '../../control-plane/outcomes/expire-holds.ts';
 import { hourMs } from '../../shared/model/time.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { caseRoomOf } from '../support/cases/http-world.ts';
 import { casesWithin } from '../support/cases/load-cases.ts';
-import { caseRoomOf, playAtControlPlane } from '../support/cases/play-at-control-plane.ts';
-import { changed } from '../support/changed-exports.ts';
-import { exportText, linesOf } from '../support/exports.ts';
-import { makeAgentKey, proofFor } from '../support/proofs.ts';
-import { replayText } from '../support/replay.ts';
+import { playAtControlPlane } from '../support/cases/play-at-control-plane.ts';
+import { changed } from '../support/data/changed-exports.ts';
+import { makeAgentKey, proofFor } from '../support/data/proofs.ts';
+import { replayText } from '../support/data/replay.ts';
+import { type Api, type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { exportText, linesOf } from '../support/service/exports.ts';
 import {
   recordFrozenWithApproval,
   recordUnheardMoves,
   recordWhileCutOff,
-} from '../support/sidecar-records.ts';
-import { approveAhead, endStanding } from '../support/standing-approvals.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { voidPermit } from '../support/void-permit.ts';
-import { makeWallet, setFrozen } from '../support/wallets.ts';
-import { recordWithheld } from '../support/withheld-records.ts';
+} from '../support/service/sidecar-records.ts';
+import { approveAhead, endStanding } from '../support/service/standing-approvals.ts';
+import { voidPermit } from '../support/service/void-permit.ts';
+import { makeWallet, setFrozen } from '../support/service/wallets.ts';
+import { recordWithheld } from '../support/service/withheld-records.ts';
 import { pythonEnv, pythonFolder, pythons } from './support/python.ts';
 
 /**
@@ -38,7 +39,7 @@ let python: string;
 
 beforeAll(async () => {
   [python] = await pythons();
-  api = await startApi();
+  api = await startOwnApi();
   goToNoon(api);
   const room = await caseRoomOf(api);
   // Every third is enough of each kind, and a third of the time.

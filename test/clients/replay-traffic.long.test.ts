@@ -1,5 +1,5 @@
 import { hourMs } from '../../shared/model/time.ts';
-import { isLong } from '../support/runs.ts';
+import { isLong } from '../support/base/runs.ts';
 import { describeReplayedTraffic } from './support/replay-traffic.ts';
 
 // Nine minutes on a busy machine of two cores, four of them for the million.

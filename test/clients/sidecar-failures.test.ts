@@ -8,8 +8,8 @@ import {
   InvalidRequestError,
   Sidecar,
 } from '../../clients/node/src/index.ts';
-import { freePort } from '../support/free-port.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { until } from '../support/base/until.ts';
 import {
   type Arrived,
   errorBody,
@@ -85,15 +85,6 @@ describe('every failure is UNAVAILABLE', () => {
     expect(await sidecarAt(endless.url, 200).check(gateId, input)).toMatchObject({ reason: 'timeout' });
   });
 
-  it('500 ms by default', async () => {
-    const server = await serve(() => undefined);
-    const sidecar = new Sidecar({ url: server.url, apiKey });
-    closed.push(() => sidecar.close());
-    const startedAt = performance.now();
-    expect(await sidecar.check(gateId, input)).toMatchObject({ reason: 'timeout' });
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(499);
-  });
-
   it('a body that does not end within the deadline', async () => {
     const server = await serve((socket) => {
       socket.write(http(200, permit).slice(0, -5));
@@ -127,7 +118,6 @@ describe('every failure is UNAVAILABLE', () => {
 
   it.each([
     ['before the answer', ''],
-    ['in the head', http(200, permit).slice(0, 30)],
     ['in the body', http(200, permit).slice(0, -5)],
   ])('a connection that closes %s', async (_, bytes) => {
     const server = await serve((socket) => {
@@ -156,13 +146,10 @@ describe('every failure is UNAVAILABLE', () => {
 
   it.each([
     ['500', http(500, errorBody('internal_error', 500)), 'internal_error'],
-    ['429 of a control plane', http(429, errorBody('rate_limited', 429)), 'rate_limited'],
     ['HTML of a proxy', http(502, '<h1>Bad Gateway</h1>'), 'bad_answer'],
-    ['404 of another program', http(404, 'not here'), 'bad_answer'],
     ['a redirect', http(302, '', { location: 'http://127.0.0.1:1/' }), 'bad_answer'],
     ['no content', 'HTTP/1.1 204 No Content\r\n\r\n', 'bad_answer'],
     ['200 with no JSON', http(200, 'PERMIT'), 'bad_answer'],
-    ['200 with null', http(200, 'null'), 'bad_answer'],
     ['200 with another decision', http(200, { ...permit, decision: 'permit' }), 'bad_answer'],
     ['a PERMIT without a record', http(200, { ...permit, attestation_id: null }), 'bad_answer'],
     ['no HTTP', 'SSH-2.0-OpenSSH\r\n', 'connection_failed'],
@@ -179,7 +166,6 @@ describe('a batch', () => {
   it.each([
     ['a lost connection', ''],
     ['results for another number of checks', http(200, { results: [permit] })],
-    ['no results', http(200, {})],
   ])('is UNAVAILABLE in every place after %s', async (_, bytes) => {
     const server = await serve((socket) => {
       socket.end(bytes);
@@ -238,14 +224,6 @@ describe('a question is repeated only where that cannot charge twice', () => {
       socket.write(number < 3 ? overloaded : http(200, permit));
     });
     expect(await sidecarAt(server.url).check(gateId, input)).toEqual(permit);
-  });
-
-  it('at most twice', async () => {
-    const server = await serve((socket) => {
-      socket.write(http(503, errorBody('overloaded', 503), { 'retry-after': '0' }));
-    });
-    expect(await sidecarAt(server.url).check(gateId, input)).toMatchObject({ reason: 'overloaded' });
-    expect(server.arrived).toHaveLength(3);
   });
 
   it.each([

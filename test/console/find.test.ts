@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startConsole, type TestConsole, violations, visit } from '../support/console.ts';
-import { until } from '../support/until.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../support/base/until.ts';
+import { sharedConsole, violations, visit } from '../support/programs/console.ts';
 
-let world: TestConsole;
+const world = sharedConsole();
 let page: Page;
 /** A gate and an agent with hostile names, and older than the 200 whose names are read at once. */
 const gateName = 'Köln shop <img src=x>';
@@ -12,7 +12,6 @@ let gate: string;
 let passport: { readonly passport_id: string; readonly jwt: string };
 
 beforeAll(async () => {
-  world = await startConsole();
   const { api } = world;
   gate = (await api.createGate({ name: gateName })).gate_id;
   passport = await api.issuePassport({
@@ -23,7 +22,6 @@ beforeAll(async () => {
   await Promise.all(Array.from({ length: 210 }, (_, i) => api.createGate({ name: `Other ${i}` })));
   page = await world.open({ role: 'owner' });
 });
-afterAll(() => world?.close());
 
 const option = (name: string | RegExp) => page.getByRole('option', { name });
 const check = async (more: object = {}): Promise<string> => {

@@ -8,21 +8,19 @@ import {
   installClient,
   root,
 } from '../clients/support/installed-client.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
 import {
   join as accept,
   copiedBy,
+  looksGood,
   type OpenConsole,
   openConsole,
-  screenshot,
-  show,
-  violations,
   visit,
-} from '../support/console.ts';
-import { freePort } from '../support/free-port.ts';
-import { type PagePorts, type Pasted, paste, readersFolder } from '../support/pasted.ts';
-import { type Program, programsIn } from '../support/programs.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { until, untilAnswer } from '../support/until.ts';
+} from '../support/programs/console.ts';
+import { type PagePorts, type Pasted, paste, readersFolder } from '../support/programs/pasted.ts';
+import { type Program, programsIn } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 /** What the path promises a person; the machine has to be far below. */
 const personMsMax = 180_000;
@@ -92,20 +90,7 @@ const button = (name: string) => page.getByRole('button', { name });
 const inDialog = (name: string) => page.getByRole('dialog').getByRole('button', { name });
 const isShown = (text: string) => page.getByText(text).first().waitFor();
 
-/** Light, dark and on a phone: what is wrong with the page as it is now. */
-async function checked(name: string): Promise<void> {
-  const faults: string[] = [];
-  for (const how of [
-    { isDark: false, isPhone: true },
-    { isDark: true, isPhone: false },
-    { isDark: false, isPhone: false },
-  ]) {
-    await show(page, how);
-    await screenshot(page, `first-request-${name}-${how.isPhone ? 'phone' : how.isDark ? 'dark' : 'light'}`);
-    faults.push(...(await violations(page)));
-  }
-  expect(faults).toEqual([]);
-}
+const checked = (name: string) => looksGood(page, `first-request-${name}`);
 
 /** All blocks that the page shows, as they are copied. */
 async function snippet(): Promise<string> {

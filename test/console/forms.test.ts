@@ -1,23 +1,71 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inviteFirstOwner } from '../../control-plane/people/invite-first-owner.ts';
-import { screenshot, show, startConsole, type TestConsole, violations } from '../support/console.ts';
-import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { startTestProvider, type TestProvider } from '../support/peers/test-provider.ts';
+import {
+  looksGood,
+  screenshot,
+  sharedConsole,
+  startConsole,
+  violations,
+} from '../support/programs/console.ts';
 
 let provider: TestProvider;
-let world: TestConsole;
-beforeAll(async () => {
-  world = await startConsole({
-    provider: async (origin) => {
-      provider = await startTestProvider({ origin });
-      return provider.settings;
-    },
-  });
+afterAll(() => provider?.close());
+const world = sharedConsole({
+  provider: async (origin) => {
+    provider = await startTestProvider({ origin });
+    return provider.settings;
+  },
 });
-afterAll(async () => {
-  await world?.close();
-  await provider?.close();
+
+describe('a login with an identity provider', () => {
+  // First, because what is known of a provider is kept for minutes.
+  it('offers the password alone while the provider is away', async () => {
+    provider.state = 'away';
+    const page = await world.open();
+    await page.goto('/console/');
+    await page.getByText('Example Login cannot be reached now. Log in with your password.').waitFor();
+    expect(await page.getByRole('button', { name: 'Continue with Example Login' }).isDisabled()).toBe(true);
+    expect(await violations(page)).toEqual([]);
+    provider.state = 'well';
+    const methods = () => world.api.call({ url: '/v1/login-methods', key: null });
+    await until(async () => (await methods()).body.oidc.available, { what: 'the provider to be back' });
+  });
+
+  it('logs in with the provider and shows the page that was asked for', async () => {
+    const { email } = await world.api.createUser({ role: 'auditor' });
+    const page = await world.open();
+    await page.goto('/console/audit?operation=createGate');
+    await page.getByRole('button', { name: 'Continue with Example Login' }).waitFor();
+    await looksGood(page, 'login-oidc');
+    provider.person = { sub: 'browser', email, email_verified: true };
+    await page.getByRole('button', { name: 'Continue with Example Login' }).click();
+    await page.getByRole('heading', { name: 'Audit', level: 1 }).waitFor();
+    expect(await page.getByLabel('Operation').inputValue()).toBe('createGate');
+  });
+
+  it('explains a refused login, and leads back to the login page', async () => {
+    const page = await world.open();
+    const refused = async (text: string) => {
+      await page.goto('/console/');
+      await page.getByRole('button', { name: 'Continue with Example Login' }).click();
+      await page.getByRole('heading', { name: 'You are not logged in' }).waitFor();
+      await page.getByRole('alert').getByText(text).waitFor();
+      // Neither code nor state stay in the address.
+      expect(new URL(page.url()).search).toBe('');
+    };
+    provider.person = null;
+    await refused('did not let you in');
+    provider.person = { sub: 'nobody', email: 'nobody@example.com', email_verified: true };
+    await refused(
+      'No active user here has the address nobody@example.com, and no invitation is open for it.',
+    );
+    await looksGood(page, 'login-oidc-refused');
+    await page.getByRole('link', { name: 'Back to the login' }).click();
+    await page.getByRole('heading', { name: 'Log in to agent-trust' }).waitFor();
+  });
 });
 
 /** The field has the focus, says what is wrong where a reader of the screen looks, and nothing else does. */
@@ -40,17 +88,21 @@ const withoutOwnChecks = (page: Page): Promise<void> =>
   page.evaluate('for (const form of document.forms) form.noValidate = true');
 
 describe('an error stands at its field', () => {
+  let page: Page;
+  beforeAll(async () => {
+    page = await world.open({ role: 'owner' });
+  });
+
   it.each([
-    ['/people?new=1', 'Email', 'kir\u212a@example.com', 'Make the link', /plain letters/],
-    ['/webhooks?new=1', 'Address', 'https://localhost/hook', 'Create', /./],
-    ['/channels?new=1', 'Address of the incoming webhook', 'https://localhost/hook', 'Add', /public address/],
-    ['/issuers?new=1', 'Domain', 'no domain at all', 'Create', /domain/],
-    ['/gates?new=1', 'Name', 'a\u202eb', 'Create', /bidirectional/],
-    ['/passports?new=1', 'Permissions', 'NoPermission', 'Issue', /permission/],
-    ['/api-keys?new=1', 'Name', 'a\u202eb', 'Create', /bidirectional/],
-    ['/templates?new=1', 'Name', 'a\u202eb', 'Create', /bidirectional/],
-  ])('of %s', async (path, label, value, _button, message) => {
-    const page = await world.open({ role: 'owner' });
+    ['/people?new=1', 'Email', 'kir\u212a@example.com', /plain letters/],
+    ['/webhooks?new=1', 'Address', 'https://localhost/hook', /./],
+    ['/channels?new=1', 'Address of the incoming webhook', 'https://localhost/hook', /public address/],
+    ['/issuers?new=1', 'Domain', 'no domain at all', /domain/],
+    ['/gates?new=1', 'Name', 'a\u202eb', /bidirectional/],
+    ['/passports?new=1', 'Permissions', 'NoPermission', /permission/],
+    ['/api-keys?new=1', 'Name', 'a\u202eb', /bidirectional/],
+    ['/templates?new=1', 'Name', 'a\u202eb', /bidirectional/],
+  ])('of %s', async (path, label, value, message) => {
     await page.goto(`/console${path}`);
     const form = page.locator('dialog form');
     await form.waitFor();
@@ -61,11 +113,9 @@ describe('an error stands at its field', () => {
     await form.locator('button[type=submit]').click();
     await expectFault(page, label, message);
     expect(await violations(page)).toEqual([]);
-    await page.context().close();
   });
 
   it('of the own password, and of a password that is too short', async () => {
-    const page = await world.open({ role: 'auditor' });
     await page.goto('/console/settings');
     await page.getByLabel('Password now').fill('not my password');
     await page.getByLabel('New password').fill('a long enough password');
@@ -83,13 +133,7 @@ describe('the invitation of a first owner', () => {
       await page.goto(`${link.pathname}${link.search}${link.hash}`);
       await page.getByLabel('Your email').waitFor();
       expect(new URL(page.url()).hash).toBe('');
-      for (const isPhone of [false, true]) {
-        for (const isDark of [false, true]) {
-          await show(page, { isPhone, isDark });
-          expect(await violations(page)).toEqual([]);
-          await screenshot(page, `first-owner-${isPhone ? 'phone' : 'wide'}-${isDark ? 'dark' : 'light'}`);
-        }
-      }
+      await looksGood(page, 'first-owner');
       await page.getByLabel('Your name').fill('Ada');
       await page.getByLabel('Choose a password').fill('the very first password');
       await page.getByLabel('Your email').fill('ada\u200b@example.com');

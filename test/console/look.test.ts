@@ -1,17 +1,12 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pageSources } from '../../console/src/page-sources.ts';
 import { dayMs } from '../../shared/model/time.ts';
-import {
-  follow,
-  screenshot,
-  show,
-  startConsole,
-  type TestConsole,
-  violations,
-  visit,
-} from '../support/console.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
-import { until, untilAnswer } from '../support/until.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { copiedBy, faultsOf, follow, looksGood, sharedConsole, visit } from '../support/programs/console.ts';
+import { startTestSidecar, type TestSidecar } from '../support/service/sidecar.ts';
 
 /** What somebody may call a thing who wants the console to run it. */
 const hostile = {
@@ -22,23 +17,32 @@ const hostile = {
   template: "{{constructor.constructor('alert(1)')()}}",
 };
 
-let world: TestConsole;
+/** Pages whose request needs the session of the person: no command can make it. */
+const ofSession = ['/settings'];
+
+const world = sharedConsole({ outbound: { allowPrivate: true } });
 let sidecar: TestSidecar;
 /** Every page by its name and address, with something on each. */
 let pages: readonly (readonly [name: string, path: string])[];
+/** An address of each page of `pageSources`, with filters where it has some. */
+let places: Readonly<Record<string, string>>;
+let page: Page;
+/** What the console has asked for: a page may show what another one has read. */
+const asked = new Set<string>();
 
 beforeAll(async () => {
-  world = await startConsole({ outbound: { allowPrivate: true } });
   sidecar = await startTestSidecar({ api: world.api });
-  pages = await fill();
+  await fill();
+  page = await world.open({ role: 'owner' });
+  page.on('request', (request) => asked.add(request.url()));
+  await visit(page, '/settings');
 });
 afterAll(async () => {
   await sidecar?.close();
   sidecar?.removeFolder();
-  await world?.close();
 });
 
-async function fill(): Promise<typeof pages> {
+async function fill(): Promise<void> {
   const { api } = world;
   const post = async (url: string, body: object) => (await api.call({ url: `/v1${url}`, body })).body;
   const { gate_id: gate } = await api.createGate({
@@ -134,7 +138,23 @@ async function fill(): Promise<typeof pages> {
   await until(async () => (await records()).length >= 3, { what: 'three records' });
   const [record] = await records();
   const pass = `/passports/${passport.passport_id}`;
-  return [
+  places = {
+    '/approvals': '/approvals?status=denied',
+    '/approvals/$id': `/approvals/${approval}`,
+    '/holds': `/holds?status=settled&gate_id=${gate}`,
+    '/passports': '/passports?status=active&trust_tier=L1',
+    '/passports/$id': pass,
+    '/gates/$id': `/gates/${gate}`,
+    '/attestations': `/attestations?decision=PERMIT&gate_id=${gate}`,
+    '/attestations/$id': `/attestations/${record.id}`,
+    '/channels/$id': `/channels/${channel.channel_id}`,
+    '/mcp-pins/$id': `/mcp-pins/${pins[0].pin_id}`,
+    '/wallets/$id': `/wallets/${company}`,
+    '/webhooks/$id': `/webhooks/${hook.webhook_id}`,
+    '/audit': '/audit?operation=createGate',
+    '/discovery': '/discovery?capability=orders&level=L2',
+  };
+  pages = [
     ['overview', '/'],
     ['overview-hour', '/?span=minute'],
     ['first-request', `/first-request?gate=${gate}`],
@@ -192,33 +212,8 @@ async function fill(): Promise<typeof pages> {
   ];
 }
 
-/** What can differ in the dark, and what can differ on a phone; the elements are the same ones. */
-const looks: readonly {
-  readonly look: string;
-  readonly isDark: boolean;
-  readonly isPhone: boolean;
-  readonly rules?: readonly string[];
-}[] = [
-  { look: 'light', isDark: false, isPhone: false },
-  { look: 'dark', isDark: true, isPhone: false, rules: ['color-contrast'] },
-  { look: 'phone', isDark: false, isPhone: true, rules: ['target-size', 'scrollable-region-focusable'] },
-];
-
-/** What is wrong with the page that is open, in each look. */
-async function faultsOf(page: Page, name: string): Promise<readonly string[]> {
-  const faults: string[] = [];
-  for (const { look, rules, ...how } of looks) {
-    await show(page, how);
-    await screenshot(page, `${name}-${look}`);
-    faults.push(...(await violations(page, rules)).map((fault) => `${look}: ${fault}`));
-  }
-  return faults;
-}
-
 describe('every page', () => {
   it('shows hostile names as text, can be read in light and dark, and fits a phone', async () => {
-    const page = await world.open({ role: 'owner' });
-    await visit(page, '/settings');
     const faults: Record<string, readonly string[]> = {};
     for (const [name, path] of pages) {
       await follow(page, path);
@@ -229,15 +224,73 @@ describe('every page', () => {
   });
 
   it('needs less than 200 KB for the first page', async () => {
-    const page = await world.open({ role: 'owner' });
+    const fresh = await world.open({ role: 'owner' });
     let bytes = 0;
-    page.on('response', (response) => {
+    fresh.on('response', (response) => {
       if (new URL(response.url()).pathname.startsWith('/console')) {
         bytes += Number(response.headers()['content-length'] ?? 0);
       }
     });
-    await visit(page, '/');
+    await visit(fresh, '/');
     expect(bytes).toBeGreaterThan(50_000);
     expect(bytes).toBeLessThan(200_000);
+  });
+});
+
+const command = () => page.getByRole('button', { name: 'Copy as curl: this page' });
+
+describe('the tools of a page', () => {
+  it.each(Object.keys(pageSources).filter((path) => !ofSession.includes(path)))(
+    'copy %s as a command that answers what the page asked for',
+    async (path) => {
+      await follow(page, places[path] ?? path);
+      const copied = await copiedBy(page, command());
+      expect(copied).toContain('$AGENT_TRUST_KEY');
+      const env = { ...process.env, AGENT_TRUST_KEY: world.api.adminKey };
+      const shell = ['-c', `${copied} -w '\\n%{http_code}'`];
+      const { stdout } = await promisify(execFile)('sh', shell, { env });
+      const [body = '', status] = stdout.split(/\n(?=\d+$)/);
+      expect(status, stdout).toBe('200');
+      expect(JSON.parse(body)).toEqual(expect.any(Object));
+      const wanted = new URL(/'(http[^']+)'/.exec(copied)?.[1] ?? '');
+      const isIt = (url: URL) =>
+        url.pathname === wanted.pathname &&
+        [...wanted.searchParams].every(([name, value]) => url.searchParams.get(name) === value);
+      // The keys of an export are fetched with its file.
+      if (path !== '/verify') expect([...asked].filter((url) => isIt(new URL(url)))).not.toEqual([]);
+    },
+  );
+
+  it('lead to its page in the guide, which any browser shows', async () => {
+    await follow(page, '/gates');
+    const [guide] = await Promise.all([
+      page.context().waitForEvent('page'),
+      page.getByRole('link', { name: /^Guide/ }).click(),
+    ]);
+    await guide.getByRole('heading', { name: 'Gates', exact: true }).waitFor();
+    expect(guide.url()).toContain('/docs/guide/contract/04-gates#gates');
+    await guide.close();
+  });
+
+  it('say which pages need a session', async () => {
+    await follow(page, '/settings');
+    expect(await command().count()).toBe(0);
+    await page.getByRole('link', { name: /^Guide/ }).waitFor();
+  });
+});
+
+describe('the guide', () => {
+  it.each([
+    '',
+    '/contract',
+    '/contract/05-enforcement',
+    '/integrations/proxies',
+    '/operate/hour',
+    '/metrics',
+  ])('can be read in light and dark, and fits a phone: %s', async (path) => {
+    const reader = await world.open();
+    await reader.goto(`/docs/guide${path}`);
+    await looksGood(reader, `guide${path.replaceAll('/', '-')}`);
+    await reader.context().close();
   });
 });

@@ -1,17 +1,15 @@
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Reply } from '../support/api.ts';
-import { show, startConsole, type TestConsole, violations, visit } from '../support/console.ts';
-import { until } from '../support/until.ts';
-import { makeWallet, walletOf } from '../support/wallets.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../support/base/until.ts';
+import { looksGood, sharedConsole, violations, visit } from '../support/programs/console.ts';
+import type { Reply } from '../support/service/api.ts';
+import { makeWallet, walletOf } from '../support/service/wallets.ts';
 
-let world: TestConsole;
+const world = sharedConsole();
 let page: Page;
 beforeAll(async () => {
-  world = await startConsole();
   page = await world.open({ role: 'owner' });
 });
-afterAll(() => world?.close());
 
 const button = (name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' });
 const dialog = () => page.getByRole('dialog');
@@ -19,20 +17,6 @@ const inDialog = (name: string) => dialog().getByRole('button', { name, exact: t
 const says = (text: string | RegExp) => page.getByText(text).first().waitFor();
 const idOnPage = (): string => /wal_[0-9a-z]{26}/.exec(page.url())?.[0] ?? '';
 const titled = (name: string) => page.getByRole('heading', { name, level: 1 }).waitFor();
-
-/** Looks at the page as a person with a phone at night does, and comes back. */
-async function expectFits(): Promise<void> {
-  for (const [isDark, isPhone] of [
-    [false, false],
-    [true, false],
-    [true, true],
-    [false, true],
-  ] as const) {
-    await show(page, { isDark, isPhone });
-    expect(await violations(page)).toEqual([]);
-  }
-  await show(page, { isDark: false, isPhone: false });
-}
 
 async function spend(passport: Reply['body'], gateId: string, request: object): Promise<Reply['body']> {
   const body = { passport: passport.jwt, request: { permission_key: 'orders:create', ...request } };
@@ -86,11 +70,11 @@ describe('wallets on the page', () => {
     await visit(page, `/wallets/${team}`);
     await says('$150.00 left of $200.00');
     await says(/\$30\.00 used, \$20\.00 held; resets/);
-    await expectFits();
+    await looksGood(page, 'wallet-used');
     await page.getByRole('link', { name: 'Statement' }).click();
     await says('$50.00 in 2 PERMITs');
     await page.getByRole('table', { name: 'Statement' }).getByText('wallet-buyer').waitFor();
-    await expectFits();
+    await looksGood(page, 'wallet-statement-used');
     await visit(page, `/attestations/${held.attestation_id}`);
     await page.getByRole('link', { name: 'Buying' }).click();
     await titled('Buying');
@@ -183,10 +167,7 @@ describe('wallets on the page', () => {
     await says('$1,000.00 left of $1,000.00');
     for (const level of [2, 3, 4, 5]) await button(`Open Level ${level}`).click();
     await until(async () => (await button('Close Level 5').count()) === 1, { what: 'five levels' });
-    expect(await violations(page)).toEqual([]);
-    await show(page, { isDark: true, isPhone: true });
-    expect(await violations(page)).toEqual([]);
-    await show(page, { isDark: false, isPhone: false });
+    await looksGood(page, 'wallets-open');
     const leaves = () => page.getByRole('link', { name: /^Leaf \d+$/ }).count();
     expect(await leaves()).toBe(49);
     await button(/^Show more of 9,851$/).click();

@@ -4,8 +4,8 @@ import type { Bus } from '../../shared/bus/bus.ts';
 import { inProcessBus } from '../../shared/bus/in-process.ts';
 import { redisBus } from '../../shared/bus/redis.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
-import { type TestRedis, testRedis } from '../support/redis.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { type TestRedis, testRedis } from '../support/peers/redis.ts';
 
 /** Counts what is reported as an error. */
 const countingLogger = (): Logger & { errors: number } => ({

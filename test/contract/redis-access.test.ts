@@ -4,14 +4,14 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Bus } from '../../shared/bus/bus.ts';
 import { redisBus } from '../../shared/bus/redis.ts';
-import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
-import { type TestCa, testCa } from '../support/certificates.ts';
-import { freePort } from '../support/free-port.ts';
-import { keptLog } from '../support/kept-log.ts';
-import { type TestRedis, testRedisWith } from '../support/redis.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { feedChannel, globalFeed } from '../../shared/wire/sync/sync.ts';
+import { type TestCa, testCa } from '../support/base/certificates.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { keptLog } from '../support/base/kept-log.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { type TestRedis, testRedisWith } from '../support/peers/redis.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 const channel = feedChannel(globalFeed);
 const buses: Bus[] = [];
@@ -79,24 +79,19 @@ describe('a Redis that refuses', () => {
       for (const { fields } of logged())
         expect(JSON.stringify(fields)).toContain('ACL SETUSER <user> resetchannels &agent-trust:* +publish');
       expect(used.bus.isConnected).toBe(false);
-      const before = { tries: await tries(), lines: used.log.lines.length, second: await second() };
-      await until(async () => (await second()) > before.second + 2, { what: 'two seconds pass' });
-      // One a second, however late this looks.
-      const [tried, passed] = [(await tries()) - before.tries, (await second()) - before.second];
-      expect(tried).toBeLessThanOrEqual(passed + 1);
-      expect(used.log.lines.length).toBe(before.lines);
+      // Once: the others differ only in what is refused.
+      if (what === 'channels') {
+        const before = { tries: await tries(), lines: used.log.lines.length, second: await second() };
+        await until(async () => (await second()) > before.second + 2, { what: 'two seconds pass' });
+        // One a second, however late this looks.
+        const [tried, passed] = [(await tries()) - before.tries, (await second()) - before.second];
+        expect(tried).toBeLessThanOrEqual(passed + 1);
+        expect(used.log.lines.length).toBe(before.lines);
+      }
       expect(used.log.text()).not.toContain(user);
 
-      await admin.call(
-        'ACL',
-        'SETUSER',
-        user,
-        'resetchannels',
-        '&agent-trust:*',
-        '+publish',
-        '+subscribe',
-        '+unsubscribe',
-      );
+      const all = 'resetchannels &agent-trust:* +publish +subscribe +unsubscribe';
+      await admin.call('ACL', 'SETUSER', user, ...all.split(' '));
       await until(
         () => {
           used.bus.publish(channel, 'granted');
@@ -164,11 +159,7 @@ describe('a Redis with TLS', () => {
   it.each([
     ['a name of its certificate', 'localhost', () => `?${root()}`],
     ['an IPv6 address of its certificate', '[::1]', () => `?sslmode=verify-full&${root()}`],
-    [
-      'an address that is not in it, where only the CA counts',
-      '127.0.0.1',
-      () => `?sslmode=verify-ca&${root()}`,
-    ],
+    ['another address, where only the CA counts', '127.0.0.1', () => `?sslmode=verify-ca&${root()}`],
     ['the same, as psql reads require with a CA', '127.0.0.1', () => `?sslmode=require&${root()}`],
     ['nobody it knows, where that is allowed', '127.0.0.1', () => '?sslmode=require'],
   ])('is reached as %s', async (_what, host, query) => {
@@ -179,10 +170,10 @@ describe('a Redis with TLS', () => {
     ['of an unknown CA', 'localhost', () => '', /does not know the CA .* sslrootcert of REDIS_URL/],
     ['of another CA', 'localhost', () => `?sslrootcert=${other.file}`, /does not know the CA/],
     [
-      'of another CA, whatever its name',
+      'of another CA, without names',
       'localhost',
       () => `?sslmode=require&sslrootcert=${other.file}`,
-      /know the CA/,
+      /the CA/,
     ],
     ['for another address', '127.0.0.1', () => `?${root()}`, /for another name or address/],
   ])('is not believed with a certificate %s, which is named', async (_what, host, query, meaning) => {

@@ -2,10 +2,10 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
-import { freePort } from '../support/free-port.ts';
-import { RawConnection, turns } from '../support/raw-http.ts';
-import { adapters, request, start, stopAll } from '../support/server-under-test.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { RawConnection, turns } from '../support/base/raw-http.ts';
+import { until } from '../support/base/until.ts';
+import { adapters, opened, request, start, stopAll } from '../support/peers/server-under-test.ts';
 
 afterEach(async () => {
   vi.useRealTimers();
@@ -30,17 +30,17 @@ describe.each(adapters)('$name: the port', (adapter) => {
     await expect(start(adapter, { port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 
-  it.runIf(adapter.sharesPorts)('is shared by listeners that all say so', async () => {
-    const first = await start(adapter, { port: await freePort(), exclusive: false });
-    const second = await start(adapter, { port: first.port, exclusive: false });
-    expect(second.port).toBe(first.port);
-    await second.close();
-    const client = await first.connect();
-    await client.send(request('GET /x'));
-    expect(await client.next()).toMatchObject({ status: 200 });
-    await client.leave();
-    await first.close();
-  });
+  if (adapter.sharesPorts)
+    it('is shared by listeners that all say so', async () => {
+      const first = await start(adapter, { port: await freePort(), exclusive: false });
+      const second = await start(adapter, { port: first.port, exclusive: false });
+      expect(second.port).toBe(first.port);
+      await second.close();
+      const client = await first.connect();
+      expect(await client.ask(request('GET /x'))).toMatchObject({ status: 200 });
+      await client.leave();
+      await first.close();
+    });
 
   it('says which address it cannot have', async () => {
     await expect(start(adapter, { host: '192.0.2.1' })).rejects.toMatchObject({ code: 'EADDRNOTAVAIL' });
@@ -55,8 +55,7 @@ describe.each(adapters)('$name: closing', (adapter) => {
     expect((await kept.next())?.headers.get('connection') ?? '').not.toMatch(/close/i);
     server.startDraining();
     for (const client of [kept, await server.connect()]) {
-      await client.send(request('POST /later', { body: 'abc' }));
-      const answer = await client.next();
+      const answer = await client.ask(request('POST /later', { body: 'abc' }));
       expect(answer).toMatchObject({ status: 200, body: 'later 3' });
       expect(answer?.headers.get('connection')).toMatch(/^close$/i);
       await client.closed();
@@ -66,8 +65,7 @@ describe.each(adapters)('$name: closing', (adapter) => {
   });
 
   it('takes no new connection, while an open request is answered and its connection then closed', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { server, client } = await opened(adapter);
     await client.send(request('POST /held', { body: 'a' }));
     await until(() => server.held.length === 1, { what: 'the request is held' });
     server.stopAccepting();
@@ -127,14 +125,12 @@ describe.each(adapters)('$name: closing', (adapter) => {
     });
     let closing: Promise<void> = Promise.resolve();
     const client = await server.connect();
-    await client.send(request('POST /any', { body: 'a' }));
-    expect((await client.next())?.body).toBe('last words');
+    expect((await client.ask(request('POST /any', { body: 'a' })))?.body).toBe('last words');
     await closing;
   });
 
   it('gives up after the drain time, and aborts the requests that are still open', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { server, client } = await opened(adapter);
     await client.send(request('POST /held', { body: 'a' }));
     await until(() => server.held.length === 1, { what: 'the request is held' });
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

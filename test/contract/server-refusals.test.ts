@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
-import { turns } from '../support/raw-http.ts';
-import { adapters, request, start, stopAll } from '../support/server-under-test.ts';
+import { turns } from '../support/base/raw-http.ts';
+import { adapters, opened, request, stopAll } from '../support/peers/server-under-test.ts';
 
 afterEach(stopAll);
 
@@ -23,10 +23,8 @@ describe.each(adapters)('$name refuses, and closes,', (adapter) => {
   };
 
   it.each(Object.entries(ambiguous))('%s', async (what, rest) => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(`POST /held HTTP/1.1\r\nHost: x\r\n${rest}`);
-    const answer = await client.next();
+    const { server, client } = await opened(adapter);
+    const answer = await client.ask(`POST /held HTTP/1.1\r\nHost: x\r\n${rest}`);
     await client.closed();
     expect(answer?.status).toBe(400);
     // Where the addon's parser refuses it by itself, it says so in HTML and without a length.
@@ -39,8 +37,7 @@ describe.each(adapters)('$name refuses, and closes,', (adapter) => {
   it.each(Object.entries(ambiguous))(
     '%s, and never serves what follows in the same packet',
     async (_what, rest) => {
-      const server = await start(adapter);
-      const client = await server.connect();
+      const { server, client } = await opened(adapter);
       await client.send(`POST /echo HTTP/1.1\r\nHost: x\r\n${rest}${smuggled}`);
       await client.closed();
       await turns();
@@ -56,8 +53,7 @@ describe.each(adapters)('$name refuses, and closes,', (adapter) => {
     ['a TLS greeting', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
     ['a line that is no request', 'hello there\r\n\r\n'],
   ])('%s', async (_what, bytes) => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { server, client } = await opened(adapter);
     await client.send(bytes);
     await client.closed();
     expect(server.held).toHaveLength(0);
@@ -67,8 +63,7 @@ describe.each(adapters)('$name refuses, and closes,', (adapter) => {
   });
 
   it('HEAD with an encoding, too', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { server, client } = await opened(adapter);
     await client.send(
       `HEAD /held HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n${smuggled}`,
     );

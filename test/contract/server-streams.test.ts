@@ -19,9 +19,15 @@ import { handshakeHeaders } from '../../sidecar/intake/stream/handshake.ts';
 import { streamLimits } from '../../sidecar/intake/stream/limits.ts';
 import { Streams, type StreamsDeps } from '../../sidecar/intake/stream/streams.ts';
 import { Turns } from '../../sidecar/intake/turns.ts';
-import { turns } from '../support/raw-http.ts';
-import { adapters, request, type ServerUnderTest, start, stopAll } from '../support/server-under-test.ts';
-import { until } from '../support/until.ts';
+import { turns } from '../support/base/raw-http.ts';
+import { until } from '../support/base/until.ts';
+import {
+  adapters,
+  request,
+  type ServerUnderTest,
+  start,
+  stopAll,
+} from '../support/peers/server-under-test.ts';
 
 const clients: WebSocket[] = [];
 afterEach(async () => {

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import { chooseServer } from '../../sidecar/http/choose-server.ts';
 import { httpLimits } from '../../sidecar/http/limits.ts';
-import { RawConnection, turns } from '../support/raw-http.ts';
-import { adapters, hash, request, start, stopAll } from '../support/server-under-test.ts';
-import { until } from '../support/until.ts';
+import { RawConnection, turns } from '../support/base/raw-http.ts';
+import { until } from '../support/base/until.ts';
+import { adapters, hash, opened, request, start, stopAll } from '../support/peers/server-under-test.ts';
 
 afterEach(stopAll);
 
@@ -30,10 +30,8 @@ describe('chooseServer', () => {
 
 describe.each(adapters)('$name: what the handler receives', (adapter) => {
   const headOf = async (text: string, headerNames: readonly string[] = []) => {
-    const server = await start(adapter, { headerNamesOf: () => headerNames });
-    const client = await server.connect();
-    await client.send(text);
-    return JSON.parse((await client.next())?.body ?? 'null');
+    const { client } = await opened(adapter, { headerNamesOf: () => headerNames });
+    return JSON.parse((await client.ask(text))?.body ?? 'null');
   };
 
   it('method, path, query, key and peer', async () => {
@@ -81,21 +79,19 @@ describe.each(adapters)('$name: what the handler receives', (adapter) => {
   });
 
   it('the trace, and two of them as one text that is no valid one', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { client } = await opened(adapter);
     const seen: (string | undefined)[] = [];
     for (const headers of [[], ['Traceparent: 00-a-b-01'], ['traceparent: a', 'TRACEPARENT: b'], []]) {
-      await client.send(request('GET /trace', { headers }));
-      seen.push((await client.next())?.body);
+      seen.push((await client.ask(request('GET /trace', { headers })))?.body);
     }
     expect(seen).toEqual(['', '00-a-b-01', 'a, b', '']);
   });
 
   it('an IPv4 peer of a socket for both families as IPv4', async () => {
-    const server = await start(adapter, { host: '::' });
-    const client = await server.connect();
-    await client.send(request('GET /x'));
-    expect(JSON.parse((await client.next())?.body ?? 'null')).toMatchObject({ remoteAddress: '127.0.0.1' });
+    const { server, client } = await opened(adapter, { host: '::' });
+    expect(JSON.parse((await client.ask(request('GET /x')))?.body ?? 'null')).toMatchObject({
+      remoteAddress: '127.0.0.1',
+    });
     const six = await RawConnection.open(server.port, '::1');
     await six.send(request('GET /x'));
     expect(JSON.parse((await six.next())?.body ?? 'null')).toMatchObject({ remoteAddress: '::1' });
@@ -103,14 +99,14 @@ describe.each(adapters)('$name: what the handler receives', (adapter) => {
   });
 
   it('no more than the header, when that is not ASCII, and goes on serving', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request('GET /x', { headers: ['Authorization: Bearer \xe9\xff\x80'] }));
-    const head = JSON.parse((await client.next())?.body ?? 'null');
+    const { client } = await opened(adapter);
+    const head = JSON.parse(
+      (await client.ask(request('GET /x', { headers: ['Authorization: Bearer \xe9\xff\x80'] })))?.body ??
+        'null',
+    );
     // uWebSockets.js drops such bytes at either end of a value, node:http reads them as latin1.
     expect(head.authorization).toMatch(/^Bearer/);
-    await client.send(request('GET /x'));
-    expect(await client.next()).toMatchObject({ status: 200 });
+    expect(await client.ask(request('GET /x'))).toMatchObject({ status: 200 });
   });
 
   it('a header block of 12 KiB, which is more than the addon takes by default', async () => {
@@ -123,58 +119,53 @@ describe.each(adapters)('$name: what the handler receives', (adapter) => {
 
 describe.each(adapters)('$name: bodies', (adapter) => {
   it.each([0, 1, 1_000, limits.bodyBytesMax])('%i bytes arrive whole', async (bytes) => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { client } = await opened(adapter);
     const body = 'x'.repeat(bytes);
-    await client.send(request('POST /echo', { body }));
-    expect((await client.next())?.body).toBe(`POST ${bytes} ${hash(body)}`);
+    expect((await client.ask(request('POST /echo', { body })))?.body).toBe(`POST ${bytes} ${hash(body)}`);
   });
 
   it.each([limits.bodyBytesMax + 1, limits.bodyDiscardBytesMax])(
     '%i bytes are read to the end, then refused',
     async (bytes) => {
-      const server = await start(adapter);
-      const client = await server.connect();
-      await client.send(request('POST /echo', { body: 'x'.repeat(bytes) }));
-      expect(await client.next()).toMatchObject({ status: 400, body: '{"error":"body_too_large"}' });
-      await client.send(request('POST /echo', { body: 'again' }));
-      expect((await client.next())?.body).toBe(`POST 5 ${hash('again')}`);
+      const { client } = await opened(adapter);
+      expect(await client.ask(request('POST /echo', { body: 'x'.repeat(bytes) }))).toMatchObject({
+        status: 400,
+        body: '{"error":"body_too_large"}',
+      });
+      expect((await client.ask(request('POST /echo', { body: 'again' })))?.body).toBe(
+        `POST 5 ${hash('again')}`,
+      );
     },
   );
 
-  it('more than is read on: refused and closed, without waiting for the rest', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(
-      `POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ${2 * limits.bodyDiscardBytesMax}\r\n\r\n`,
-    );
-    await client.send('x'.repeat(limits.bodyDiscardBytesMax + 1));
-    expect(await client.next()).toMatchObject({ status: 400, body: '{"error":"body_too_large"}' });
-    await client.closed();
-  });
+  it.each(['/echo', '/ignored'])(
+    'more than is read on at %s: refused and closed, without waiting for the rest',
+    async (path) => {
+      const { client } = await opened(adapter);
+      await client.send(
+        `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${2 * limits.bodyDiscardBytesMax}\r\n\r\n`,
+      );
+      expect(await client.ask('x'.repeat(limits.bodyDiscardBytesMax + 1))).toMatchObject({
+        status: 400,
+        body: '{"error":"body_too_large"}',
+      });
+      await client.closed();
+    },
+  );
 
   it.each([0, 5, limits.bodyBytesMax + 1, limits.bodyDiscardBytesMax])(
     'none of %i bytes, where the route ignores its body',
     async (bytes) => {
-      const server = await start(adapter);
-      const client = await server.connect();
-      await client.send(request('POST /ignored', { body: 'x'.repeat(bytes) }));
-      expect(await client.next()).toMatchObject({ status: 200, body: 'ignored 0' });
-      await client.send(request('POST /echo', { body: 'again' }));
-      expect((await client.next())?.body).toBe(`POST 5 ${hash('again')}`);
+      const { client } = await opened(adapter);
+      expect(await client.ask(request('POST /ignored', { body: 'x'.repeat(bytes) }))).toMatchObject({
+        status: 200,
+        body: 'ignored 0',
+      });
+      expect((await client.ask(request('POST /echo', { body: 'again' })))?.body).toBe(
+        `POST 5 ${hash('again')}`,
+      );
     },
   );
-
-  it('more than is read on of a body that its route ignores: refused and closed', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(
-      `POST /ignored HTTP/1.1\r\nHost: x\r\nContent-Length: ${2 * limits.bodyDiscardBytesMax}\r\n\r\n`,
-    );
-    await client.send('x'.repeat(limits.bodyDiscardBytesMax + 1));
-    expect(await client.next()).toMatchObject({ status: 400, body: '{"error":"body_too_large"}' });
-    await client.closed();
-  });
 
   it('large ones that are still coming have bounded room together; small ones always have theirs', async () => {
     const server = await start(adapter);
@@ -218,8 +209,7 @@ describe.each(adapters)('$name: bodies', (adapter) => {
   });
 
   it('all bytes, in their order, in pieces of any size', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { client } = await opened(adapter);
     const body = Uint8Array.from({ length: 40_000 }, (_, index) => (index * 7) % 251);
     await client.send(`POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.byteLength}\r\n\r\n`);
     for (let from = 0, size = 1; from < body.byteLength; from += size, size = (size * 3) % 4_999) {
@@ -248,38 +238,34 @@ describe.each(adapters)('$name: bodies', (adapter) => {
   });
 
   it('of a GET, like any other', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request('GET /echo', { body: 'hello' }) + request('GET /echo'));
-    expect((await client.next())?.body).toBe(`GET 5 ${hash('hello')}`);
+    const { client } = await opened(adapter);
+    expect((await client.ask(request('GET /echo', { body: 'hello' }) + request('GET /echo')))?.body).toBe(
+      `GET 5 ${hash('hello')}`,
+    );
     expect((await client.next())?.body).toBe(`GET 0 ${hash('')}`);
   });
 
   it('that the head has answered already are thrown away, and the connection goes on', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request('POST /refused', { body: 'x'.repeat(1_000) }));
-    expect(await client.next()).toMatchObject({ status: 401 });
-    await client.send(request('POST /echo', { body: 'next' }));
-    expect((await client.next())?.body).toBe(`POST 4 ${hash('next')}`);
+    const { client } = await opened(adapter);
+    expect(await client.ask(request('POST /refused', { body: 'x'.repeat(1_000) }))).toMatchObject({
+      status: 401,
+    });
+    expect((await client.ask(request('POST /echo', { body: 'next' })))?.body).toBe(`POST 4 ${hash('next')}`);
   });
 
   it('that are announced with Expect: 100-continue are asked for', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send('POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n');
-    expect(await client.next()).toMatchObject({ status: 100 });
-    await client.send('hello');
-    expect((await client.next())?.body).toBe(`POST 5 ${hash('hello')}`);
+    const { client } = await opened(adapter);
+    expect(
+      await client.ask('POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n'),
+    ).toMatchObject({ status: 100 });
+    expect((await client.ask('hello'))?.body).toBe(`POST 5 ${hash('hello')}`);
   });
 });
 
 describe.each(adapters)('$name: answers', (adapter) => {
   it('have the status, type, length and headers they were given', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request('GET /refused'));
-    const answer = await client.next();
+    const { client } = await opened(adapter);
+    const answer = await client.ask(request('GET /refused'));
     expect(answer).toMatchObject({ status: 401, body: '{"error":"unauthorized"}' });
     expect(answer?.headers.get('content-type')).toBe('application/json; charset=utf-8');
     expect(answer?.headers.get('content-length')).toBe('24');
@@ -288,46 +274,41 @@ describe.each(adapters)('$name: answers', (adapter) => {
   });
 
   it('may be empty, and then have no type', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request('GET /empty'));
-    const answer = await client.next();
+    const { client } = await opened(adapter);
+    const answer = await client.ask(request('GET /empty'));
     expect(answer).toMatchObject({ status: 200, body: '' });
     expect(answer?.headers.has('content-type')).toBe(false);
   });
 
   it('may come on a later turn', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request('POST /later', { body: 'abc' }));
-    expect(await client.next()).toMatchObject({ status: 200, body: 'later 3' });
+    const { client } = await opened(adapter);
+    expect(await client.ask(request('POST /later', { body: 'abc' }))).toMatchObject({
+      status: 200,
+      body: 'later 3',
+    });
   });
 
   it('to HEAD are the headers alone, and the next answer follows', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { client } = await opened(adapter);
     await client.send(request('HEAD /refused'));
     const answer = await client.next({ isHead: true });
     expect(answer?.status).toBe(401);
     expect(answer?.headers.get('content-length')).toBe('24');
     await client.send(request('HEAD /later'));
     expect(await client.next({ isHead: true })).toMatchObject({ status: 200 });
-    await client.send(request('GET /echo'));
-    expect((await client.next())?.body).toBe(`GET 0 ${hash('')}`);
+    expect((await client.ask(request('GET /echo')))?.body).toBe(`GET 0 ${hash('')}`);
     expect(client.unread).toBe('');
   });
 
   it('to pipelined requests come in order, when each is given at once', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { client } = await opened(adapter);
     const bodies = Array.from({ length: 50 }, (_, index) => `body ${index}`);
     await client.send(bodies.map((body) => request('POST /echo', { body })).join(''));
     for (const body of bodies) expect((await client.next())?.body).toBe(`POST ${body.length} ${hash(body)}`);
   });
 
   it('come in order or not at all, when a pipelined request waits behind a later answer', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { server, client } = await opened(adapter);
     await client.send(request('POST /held', { body: 'a' }) + request('POST /echo', { body: 'b' }));
     await until(() => server.held.length === 1, { what: 'the first is held' });
     await turns();
@@ -343,8 +324,7 @@ describe.each(adapters)('$name: answers', (adapter) => {
   });
 
   it('come with no warning of pipelining to a client that leaves while it waits', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { server, client } = await opened(adapter);
     await client.send(request('POST /held', { body: 'a' }));
     await until(() => server.held.length === 1, { what: 'the request is held' });
     await client.leave('reset');
@@ -353,10 +333,10 @@ describe.each(adapters)('$name: answers', (adapter) => {
   });
 
   it('end the connection when the client wants that', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request('POST /later', { body: 'abc', headers: ['Connection: close'] }));
-    expect(await client.next()).toMatchObject({ status: 200 });
+    const { client } = await opened(adapter);
+    expect(
+      await client.ask(request('POST /later', { body: 'abc', headers: ['Connection: close'] })),
+    ).toMatchObject({ status: 200 });
     await client.closed();
   });
 
@@ -396,37 +376,32 @@ describe.each(adapters)('$name: answers', (adapter) => {
 
 describe.each(adapters)('$name: a handler that fails', (adapter) => {
   it.each(['/throw', '/throw-in-body'])('on %s is answered for, and logged', async (path) => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request(`POST ${path}`, { body: 'abc' }));
-    const answer = await client.next();
+    const { server, client } = await opened(adapter);
+    const answer = await client.ask(request(`POST ${path}`, { body: 'abc' }));
     expect(answer).toMatchObject({ status: 500, body: '{"error":"internal_error"}' });
     expect(answer?.headers.get('x-request-id')).toBe('req_of_the_refusal');
     expect(server.errors).toHaveLength(1);
-    await client.send(request('POST /echo', { body: 'abc' }));
-    expect(await client.next()).toMatchObject({ status: 200 });
+    expect(await client.ask(request('POST /echo', { body: 'abc' }))).toMatchObject({ status: 200 });
   });
 
   it('after it has replied changes nothing, and is logged', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request('POST /throw-after-reply', { body: 'abc' }));
-    expect(await client.next()).toMatchObject({ status: 200, body: 'in time' });
+    const { server, client } = await opened(adapter);
+    expect(await client.ask(request('POST /throw-after-reply', { body: 'abc' }))).toMatchObject({
+      status: 200,
+      body: 'in time',
+    });
     expect(server.errors).toHaveLength(1);
   });
 
   it('by a line break in a header sends none of it', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
-    await client.send(request('POST /line-break', { body: '' }));
-    const answer = await client.next();
+    const { client } = await opened(adapter);
+    const answer = await client.ask(request('POST /line-break', { body: '' }));
     expect(answer?.status).toBe(500);
     expect(answer?.headers.has('x-forged')).toBe(false);
   });
 
   it('by replying twice gets an error, and the client gets the first reply', async () => {
-    const server = await start(adapter);
-    const client = await server.connect();
+    const { server, client } = await opened(adapter);
     await client.send(request('POST /held', { body: '' }));
     await until(() => server.held.length === 1, { what: 'the request is held' });
     server.held[0]?.reply({ status: 200, body: 'first' });
@@ -442,8 +417,7 @@ describe.each(adapters)('$name: a handler that fails', (adapter) => {
       },
     });
     const client = await server.connect();
-    await client.send(request('POST /throw', { body: '' }));
-    expect(await client.next()).toBeNull();
+    expect(await client.ask(request('POST /throw', { body: '' }))).toBeNull();
     expect(server.errors).toHaveLength(2);
   });
 });

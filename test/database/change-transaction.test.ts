@@ -1,20 +1,22 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { changeTransaction } from '../../control-plane/sync/change-transaction.ts';
+import { readEntries } from '../../control-plane/sync/feed-store.ts';
+import { syncLimits } from '../../control-plane/sync/limits.ts';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { keyset } from '../../shared/crypto/keyset.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
-import { type Change, type ChangeEntry, parseChangeEntry } from '../../shared/wire/sync-schema.ts';
-import { changeVerifies } from '../../shared/wire/sync-signature.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { until } from '../support/until.ts';
+import { type FeedId, feedChannel, globalFeed } from '../../shared/wire/sync/sync.ts';
+import { type Change, type ChangeEntry, parseChangeEntry } from '../../shared/wire/sync/sync-schema.ts';
+import { changeVerifies } from '../../shared/wire/sync/sync-signature.ts';
+import { until } from '../support/base/until.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let accountId: AccountId;
 const published: ChangeEntry[] = [];
 
 beforeAll(async () => {
-  api = await startApi();
   accountId = (await api.createAccount()).accountId as AccountId;
   for (const feedId of [globalFeed, accountId] as const) {
     await api.deps.bus.subscribe(feedChannel(feedId), (text) => {
@@ -23,7 +25,6 @@ beforeAll(async () => {
     });
   }
 });
-afterAll(() => api.close());
 
 const revocation = (): Change => ({
   kind: 'passport.standing',
@@ -135,6 +136,35 @@ describe('changeTransaction', () => {
     }
     await all;
     expect(looks).toBeGreaterThan(0);
+  });
+
+  it('chains what it writes at once, and sends sidecars to a snapshot for the rest of very much', async () => {
+    const before = (await stored(globalFeed)).at(-1);
+    const many = Array.from({ length: syncLimits.changesAtOnceMax + 5 }, revocation);
+    const head = await changeTransaction(api.deps, (_tx, change) => change(globalFeed, ...many));
+    const at = before?.revision ?? 0;
+    expect(head).toBe(at + syncLimits.changesAtOnceMax + 1);
+    const entries = (await stored(globalFeed)).filter(({ revision }) => revision > at);
+    expect(entries).toHaveLength(syncLimits.changesAtOnceMax);
+    const keys = keyset(api.deps.ed25519, api.deps.signingKeys.all());
+    expect(entries.every((entry) => changeVerifies(keys, entry))).toBe(true);
+    const last = entries.at(-1);
+    const mark = { revision: last?.revision ?? 0, mark: last?.signature ?? '' };
+    const read = (after: typeof mark) =>
+      readEntries(api.deps.sql, { feedId: globalFeed, after, head, countMax: 500 });
+    expect(await read({ revision: at, mark: before?.signature ?? '' })).toHaveLength(500);
+    expect(await read(mark)).toBeNull();
+    const next = await changeTransaction(api.deps, (_tx, change) => change(globalFeed, revocation()));
+    expect(next).toBe(head + 1);
+    const { sql } = api.deps;
+    const behind = {
+      feedId: globalFeed as FeedId,
+      after: { revision: head, mark: '' },
+      head: next,
+      countMax: 500,
+    };
+    const [entry] = (await readEntries(sql, behind)) ?? [];
+    expect(entry !== undefined && changeVerifies(keys, entry)).toBe(true);
   });
 });
 

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { testDatabase } from '../support/postgres.ts';
+import { testDatabase } from '../support/database/postgres.ts';
 
 /**
  * Columns that some tables hold in order of bytes and others in the database's collation, with the former. An
  * index serves one collation, so a join of both looks at every row unless it names the index's: see the plans
- * in `test/api/statement-plans.test.ts`. A new entry here needs one there for each join.
+ * in `test/api/statement-plans.extra.test.ts`. A new entry here needs one there for each join.
  */
 const known: Readonly<Record<string, readonly string[]>> = {
   account_id: [

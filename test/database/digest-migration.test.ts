@@ -1,31 +1,18 @@
-import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { migrate } from '../../control-plane/storage/migrate.ts';
 import { readEntries, readHeads, readMark } from '../../control-plane/sync/feed-store.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
-import { globalFeed } from '../../shared/wire/sync.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { globalFeed } from '../../shared/wire/sync/sync.ts';
+import { migrateUpTo } from '../support/database/earlier-migrations.ts';
+import { useDatabase } from '../support/database/use-database.ts';
 
-const migrations = new URL('../../control-plane/storage/migrations/', import.meta.url);
 /** The last migration before the global feed carried digests. */
 const earlierMax = 18;
 const accountId = 'acct_00000000000000000000000001' as AccountId;
 
-let database: TestDatabase;
-let folder: ReturnType<typeof temporaryFolder>;
-beforeEach(async () => {
-  database = await testDatabase({ isEmpty: true });
-  folder = temporaryFolder();
-  const earlier = join(folder.path, 'migrations');
-  mkdirSync(earlier);
-  for (const name of readdirSync(migrations)) {
-    if (Number(name.slice(0, 4)) > earlierMax) continue;
-    copyFileSync(join(fileURLToPath(migrations), name), join(earlier, name));
-  }
-  await migrate(database.sql, { directory: pathToFileURL(`${earlier}/`) });
+const database = useDatabase({ isEmpty: true });
+beforeAll(async () => {
+  await migrateUpTo(database.sql, earlierMax);
   const { sql } = database;
   await sql`
     INSERT INTO accounts (account_id, name, plan, status, is_operator, created_at_ms)
@@ -43,10 +30,6 @@ beforeEach(async () => {
       acked_account_revision, acked_global_revision, clock_offset_ms)
     VALUES ('side_1', ${accountId}, '5-secret', 5, 5, 1, 3, 0)`;
   await migrate(database.sql);
-});
-afterEach(async () => {
-  await database.drop();
-  folder.remove();
 });
 
 it('leaves no id in the global feed, and where it has come to', async () => {

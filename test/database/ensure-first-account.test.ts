@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ensureFirstAccount, ensureSidecarKey } from '../../control-plane/accounts/ensure-first-account.ts';
 import { findPresentedKey } from '../../control-plane/api-keys/api-key-store.ts';
 import { loadSigningKeys } from '../../control-plane/signing/load-signing-keys.ts';
@@ -12,21 +12,18 @@ import { sealer } from '../../shared/crypto/seal.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { useFolder } from '../support/base/use.ts';
+import { useDatabase } from '../support/database/use-database.ts';
 
 const random = systemRandom();
 const givenKey = `at_live_${'k'.repeat(40)}`;
 
 describe('the first account', () => {
-  let database: TestDatabase;
+  const database = useDatabase();
   let signingKeys: SigningKeys;
-  let folder: ReturnType<typeof temporaryFolder>;
+  const folder = useFolder();
   let warnings: string[];
-  beforeEach(async () => {
-    database = await testDatabase();
-    folder = temporaryFolder();
-    warnings = [];
+  beforeAll(async () => {
     signingKeys = await loadSigningKeys({
       sql: database.sql,
       clock: systemClock,
@@ -35,9 +32,13 @@ describe('the first account', () => {
       sealer: sealer(Buffer.alloc(32)),
     });
   });
+  beforeEach(() => {
+    warnings = [];
+  });
   afterEach(async () => {
-    folder.remove();
-    await database.drop();
+    for (const table of ['changes', 'feed_items', 'api_keys', 'accounts'])
+      await database.sql.unsafe(`DELETE FROM ${table}`);
+    await database.sql`DELETE FROM feeds WHERE feed_id <> 'global'`;
   });
 
   const deps = () => ({

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { followSigningKeys } from '../../control-plane/signing/follow-signing-keys.ts';
 import type { SigningKeys } from '../../control-plane/signing/signing-keys.ts';
 import { rotateSigningKey } from '../../control-plane/signing-keys/rotate-signing-key.ts';
@@ -7,26 +7,26 @@ import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { feedChannel, globalFeed } from '../../shared/wire/sync.ts';
-import { signChange } from '../../shared/wire/sync-signature.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { operatorCaller } from '../support/caller.ts';
-import { type SecondControlPlane, secondControlPlane } from '../support/second-control-plane.ts';
-import { expectWithin, timeUntil } from '../support/time-promise.ts';
-import { until } from '../support/until.ts';
+import { feedChannel, globalFeed } from '../../shared/wire/sync/sync.ts';
+import { signChange } from '../../shared/wire/sync/sync-signature.ts';
+import { expectWithin, timeUntil } from '../support/base/time-promise.ts';
+import { until } from '../support/base/until.ts';
+import { operatorCaller } from '../support/data/caller.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { type SecondControlPlane, secondControlPlane } from '../support/service/second-control-plane.ts';
+import { useApi } from '../support/service/use-api.ts';
+
+const api = useApi(startOwnApi);
 
 describe('a replica that follows the signing keys', () => {
-  let api: Api;
   let second: SecondControlPlane;
   let following: ReturnType<typeof followSigningKeys>;
   beforeEach(async () => {
-    api = await startApi();
     second = await secondControlPlane(api);
   });
   afterEach(async () => {
     await following.stop();
     await second.close();
-    await api.close();
   });
 
   const rotate = async () =>
@@ -55,12 +55,6 @@ describe('a replica that follows the signing keys', () => {
 });
 
 describe('following the signing keys', () => {
-  let api: Api;
-  beforeAll(async () => {
-    api = await startApi();
-  });
-  afterAll(() => api.close());
-
   /** Keys that count how often they are reloaded, on a bus of their own. */
   function setUp(reload: () => Promise<void>) {
     const { signingKeys } = api.deps;
@@ -80,6 +74,7 @@ describe('following the signing keys', () => {
     };
     const bus = inProcessBus(silentLogger);
     const following = followSigningKeys({
+      sql: api.deps.sql,
       bus,
       signingKeys: keys,
       logger: { ...silentLogger, info: say, warn: say },
@@ -151,7 +146,6 @@ describe('following the signing keys', () => {
 
 describe('rotating a signing key', () => {
   it('is done once it is committed, also where this replica cannot read it back', async () => {
-    const api = await startApi();
     const said: string[] = [];
     const rotation = await rotateSigningKey(
       {
@@ -166,6 +160,5 @@ describe('rotating a signing key', () => {
     expect(said).toEqual(['a rotated signing key could not be loaded yet']);
     await api.deps.signingKeys.reload();
     expect(api.deps.signingKeys.all()).toContainEqual(rotation.next);
-    await api.close();
   });
 });

@@ -3,11 +3,11 @@ import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { GateId } from '../../shared/model/ids.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { goToNoon, hashOf } from '../support/approvals.ts';
-import { type DistantDatabase, distantDatabase } from '../support/distant-database.ts';
-import { leaseHolder, ofGate, wish } from '../support/lease-holder.ts';
-import { recordOf, settlementCall } from '../support/test-sidecar.ts';
+import { type DistantDatabase, distantDatabase } from '../support/database/distant-database.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { goToNoon, hashOf } from '../support/service/approvals.ts';
+import { leaseHolder, ofGate, wish } from '../support/service/lease-holder.ts';
+import { recordOf, settlementCall } from '../support/service/test-sidecar.ts';
 
 /**
  * How often each call goes to PostgreSQL and back: a database some milliseconds away costs that many times.
@@ -17,10 +17,10 @@ let near: Database;
 let distant: DistantDatabase;
 
 beforeAll(async () => {
-  api = await startApi();
+  api = await startOwnApi();
   goToNoon(api);
   near = api.deps.sql;
-  distant = await distantDatabase(api.databaseUrl, { eachWayMs: 5 });
+  distant = await distantDatabase(api.databaseUrl, { eachWayMs: 3 });
   (api.deps as { sql: Database }).sql = connect({ url: distant.url, connectionsMax: 1 });
 });
 afterAll(async () => {
@@ -31,12 +31,12 @@ afterAll(async () => {
 });
 
 /**
- * The least of several calls, behind two that prepare the statements: on a busy machine what is sent together
+ * The least of several calls, after two that prepare the statements: on a busy machine what is sent together
  * may leave it a journey apart.
  */
 async function journeysOf(call: () => Promise<{ readonly status: number }>): Promise<number> {
   const counts: number[] = [];
-  for (let calls = 0; calls < 7; calls += 1) {
+  for (let calls = 0; calls < 5; calls += 1) {
     const before = distant.journeys;
     expect((await call()).status).toBeLessThan(300);
     counts.push(distant.journeys - before);

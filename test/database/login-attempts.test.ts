@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
 import { peopleLimits } from '../../control-plane/people/limits.ts';
 import { type LoginOrigin, loginAttempts } from '../../control-plane/people/login-attempts.ts';
@@ -7,16 +7,13 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { hourMs, minuteMs, secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { codedError, faultySql } from '../support/faulty-sql.ts';
-import { type TestDatabase, testDatabase, waitingForTable } from '../support/postgres.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { codedError, faultySql } from '../support/database/faulty-sql.ts';
+import { waitingForTable } from '../support/database/postgres.ts';
+import { useDatabase } from '../support/database/use-database.ts';
 
-let database: TestDatabase;
+const database = useDatabase();
 let aheadMs = 0;
-beforeAll(async () => {
-  database = await testDatabase();
-});
-afterAll(() => database?.drop());
 beforeEach(() => {
   aheadMs = 0;
 });

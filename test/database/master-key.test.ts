@@ -1,30 +1,23 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { fileKeySource } from '../../control-plane/master-key/key-sources.ts';
 import { checkMasterKey, MasterKeyError } from '../../control-plane/master-key/master-key.ts';
 import { sealer } from '../../shared/crypto/seal.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { useFolder } from '../support/base/use.ts';
+import { useDatabase } from '../support/database/use-database.ts';
 
 const random = systemRandom();
 
 describe('the file of the master key', () => {
-  let database: TestDatabase;
-  let folder: ReturnType<typeof temporaryFolder>;
-  beforeAll(async () => {
-    database = await testDatabase();
-  });
-  afterAll(() => database.drop());
+  const database = useDatabase();
+  const folder = useFolder();
   beforeEach(async () => {
     await database.sql`DELETE FROM installation`;
-    folder = temporaryFolder();
   });
-  afterEach(() => folder.remove());
 
-  const read = async (dataDir = folder.path) =>
-    (await fileKeySource(dataDir, { sql: database.sql, random }).read())[0];
+  const read = async (dataDir = folder.path) => fileKeySource(dataDir, { sql: database.sql, random }).read();
   const setUp = (masterKey: Uint8Array) =>
     database.sql.begin((tx) => checkMasterKey(tx, { sealer: sealer(masterKey), random }));
 

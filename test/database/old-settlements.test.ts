@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
 import { writeVoids } from '../../control-plane/decisions/withdraw-settlements.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
-import { newSettlement } from '../support/new-settlement.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { newSettlement } from '../support/data/new-settlement.ts';
+import { useDatabase } from '../support/database/use-database.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await testDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 const nowMs = Date.now() as UnixMillis;
 const old = 3 * limits.settlementsPerCallMax;

@@ -1,41 +1,31 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { lockChainHeads, moveChainHeads } from '../../control-plane/attestations/chain-store.ts';
 import { readKnown } from '../../control-plane/attestations/judge-records.ts';
-import type { Database, Transaction } from '../../control-plane/base/database.ts';
+import type { Transaction } from '../../control-plane/base/database.ts';
 import { dropSettlements, insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
 import { setUpSettling } from '../../control-plane/decisions/settle-batch.ts';
 import { writeVoids } from '../../control-plane/decisions/withdraw-settlements.ts';
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
-import { connect } from '../../control-plane/storage/connect.ts';
 import { together } from '../../control-plane/storage/together.ts';
 import { emptyChain } from '../../shared/attestation/chain.ts';
 import type { AccountId, PassportId } from '../../shared/model/ids.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import type { ShippedRecord } from '../../shared/wire/attestation-batch.ts';
-import { leaseDatabase } from '../support/lease-database.ts';
-import { ofGate, wish } from '../support/lease-holder.ts';
-import { newSettlement } from '../support/new-settlement.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import type { ShippedRecord } from '../../shared/wire/sync/attestation-batch.ts';
+import { newSettlement } from '../support/data/new-settlement.ts';
+import { leaseDatabase } from '../support/database/lease-database.ts';
+import { useDatabase, usePool } from '../support/database/use-database.ts';
+import { ofGate, wish } from '../support/service/lease-holder.ts';
 
 /**
  * Some statements are planned once for a connection: on the first day of an installation while their tables
  * are empty, when looking through all of a table seems the cheapest way to find a row.
  */
-const rows = 50_000;
+const rows = 10_000;
 const nowMs = Date.now() as UnixMillis;
-let database: TestDatabase;
-let pool: Database;
-
-beforeAll(async () => {
-  database = await testDatabase();
-  pool = connect({ url: database.url, connectionsMax: 1 });
-});
-afterAll(async () => {
-  await pool.end({ timeout: 1 });
-  await database.drop();
-});
+const database = useDatabase();
+const pool = usePool(database, 1);
 
 /** New, sent again, a copy that reads the first, its void, and the end of the first. */
 async function settle(n: number): Promise<void> {

@@ -1,22 +1,11 @@
-import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addUnsignedRecords } from '../../bench/harness/unsigned-records.ts';
 import { appendRecords, RepeatedRecord } from '../../control-plane/attestations/append-records.ts';
 import type { Database } from '../../control-plane/base/database.ts';
-import { connect } from '../../control-plane/storage/connect.ts';
-import { migrate } from '../../control-plane/storage/migrate.ts';
-import type { Owner } from '../../shared/model/owner.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { exportText, newRecord, operatorOf, verifyText } from '../support/exports.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { moveMonths } from '../support/record-months.ts';
-import { sampleId } from '../support/sample-chains.ts';
-import { secondControlPlane } from '../support/second-control-plane.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { connectSidecar, expectSoundStore, recordOf } from '../support/test-sidecar.ts';
-import { expectOnceWithin, timed } from '../support/time-promise.ts';
+import { moveMonths } from '../support/database/record-months.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { exportText, newRecord, operatorOf, verifyText } from '../support/service/exports.ts';
+import { secondControlPlane } from '../support/service/second-control-plane.ts';
+import { connectSidecar, expectSoundStore, recordOf } from '../support/service/test-sidecar.ts';
 
 const partitionOf = async (sql: Database, attestationId: string): Promise<string | undefined> => {
   const [row] = await sql<{ name: string }[]>`
@@ -33,7 +22,7 @@ const nameOf = async (sql: Database, ahead: string): Promise<string> => {
 describe('a control plane that slept over several months', () => {
   let api: Api;
   beforeAll(async () => {
-    api = await startApi();
+    api = await startOwnApi();
   });
   afterAll(() => api.close());
 
@@ -107,86 +96,5 @@ describe('a control plane that slept over several months', () => {
         - now() AT TIME ZONE 'UTC')::text AS ahead`;
     await moveMonths(sql, ahead);
     await expect(store()).rejects.toThrow(RepeatedRecord);
-  });
-});
-
-const migrations = new URL('../../control-plane/storage/migrations/', import.meta.url);
-const partitioning = 45;
-
-describe('the conversion of a table that is in use', () => {
-  let database: TestDatabase;
-  let folder: ReturnType<typeof temporaryFolder>;
-  const owner: Owner = { accountId: sampleId('acct', 1), mode: 'live' };
-  const passportIds = [sampleId('pass', 1), sampleId('pass', 2)];
-
-  beforeAll(async () => {
-    database = await testDatabase({ isEmpty: true });
-    folder = temporaryFolder();
-    const earlier = join(folder.path, 'migrations');
-    mkdirSync(earlier);
-    for (const name of readdirSync(migrations)) {
-      if (Number(name.slice(0, 4)) >= partitioning) continue;
-      copyFileSync(join(fileURLToPath(migrations), name), join(earlier, name));
-    }
-    await migrate(database.sql, { directory: pathToFileURL(`${earlier}/`) });
-    await database.sql`
-      INSERT INTO accounts (account_id, name, plan, status, is_operator, created_at_ms)
-      VALUES (${owner.accountId}, 'of before', 'enterprise', 'active', true, 0)`;
-    await add(database.sql, 0, 200);
-  });
-  afterAll(async () => {
-    await database.drop();
-    folder.remove();
-  });
-
-  const add = (sql: Database, from: number, count: number) =>
-    addUnsignedRecords(sql, { owner, passportIds, gateIds: [sampleId('gate', 1)], from, count, startMs: 0 });
-  const figures = async (sql: Database) => {
-    const [row] = await sql<{ records: number; positions: number }[]>`
-      SELECT count(*)::int AS records, count(DISTINCT position)::int AS positions FROM records`;
-    return row;
-  };
-
-  it('copies nothing, and lets writers of the version before go on while a reader holds it up', async () => {
-    const { sql } = database;
-    const fileOf = async (table: string) =>
-      (await sql<{ file: number }[]>`SELECT pg_relation_filenode(${table}) AS file`)[0]?.file;
-    const before = await fileOf('records');
-    const writer = connect({ url: database.url, connectionsMax: 1 });
-    const reader = connect({ url: database.url, connectionsMax: 1 });
-    const steps: string[] = [];
-    let release: () => void = () => undefined;
-    const reading = reader.begin(async (tx) => {
-      await tx`SELECT count(*) FROM records`;
-      await new Promise<void>((resolve) => {
-        release = resolve;
-      });
-    });
-    let written = 200;
-    let isMigrated = false;
-    const migrating = migrate(sql, { onStep: (name) => steps.push(name) }).then(() => {
-      isMigrated = true;
-    });
-    // By the statements of the version before, on a connection that is older than the migration.
-    while (!isMigrated) {
-      const adding = await timed(() => add(writer, written, 2));
-      expectOnceWithin(2_000, 'two records are added', adding);
-      written += 2;
-      // It has given way to the reader, and come back.
-      if (steps.length >= 3) release();
-    }
-    await Promise.all([migrating, reading]);
-    await add(writer, written, 2);
-    await Promise.all([writer.end(), reader.end()]);
-
-    expect(await fileOf('records_before')).toBe(before);
-    expect(await figures(sql)).toEqual({ records: written + 2, positions: written + 2 });
-    const [{ count } = { count: 0 }] = await sql<{ count: number }[]>`
-      SELECT count(*)::int AS count FROM records WHERE tableoid = ${await nameOf(sql, '0 months')}::regclass`;
-    expect(count).toBeGreaterThanOrEqual(2);
-    // Every record of a chain is found in its place, and the view shows each.
-    const [seen] = await sql`
-      SELECT count(*)::int AS records, max(sequence)::int AS last FROM attestations WHERE chain_id = ${passportIds[0] ?? ''}`;
-    expect(seen).toEqual({ records: (written + 2) / 2, last: (written + 2) / 2 });
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { freeUnits, transferFromHolder } from '../../control-plane/quota/hold.ts';
 import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { readWindows } from '../../control-plane/quota/read-windows.ts';
@@ -10,21 +10,20 @@ import type { GateId } from '../../shared/model/ids.ts';
 import { dayMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import { counterOfLease, type LeaseCall, type LeaseReturn } from '../../shared/wire/lease-call.ts';
-import { type LeaseDatabase, leaseDatabase } from '../support/lease-database.ts';
-import { ofGate, wish } from '../support/lease-holder.ts';
-import { type TestDatabase, testDatabase, waitingForLocks } from '../support/postgres.ts';
-import { until } from '../support/until.ts';
+import { counterOfLease, type LeaseCall, type LeaseReturn } from '../../shared/wire/sync/lease-call.ts';
+import { until } from '../support/base/until.ts';
+import { type LeaseDatabase, leaseDatabase } from '../support/database/lease-database.ts';
+import { waitingForLocks } from '../support/database/postgres.ts';
+import { useDatabase } from '../support/database/use-database.ts';
+import { ofGate, wish } from '../support/service/lease-holder.ts';
 
-let database: TestDatabase;
+const database = useDatabase();
 let world: LeaseDatabase;
 let sidecar: Awaited<ReturnType<LeaseDatabase['connectSidecar']>>;
 beforeAll(async () => {
-  database = await testDatabase();
   world = await leaseDatabase(database.sql);
   sidecar = await world.connectSidecar();
 });
-afterAll(() => database.drop());
 
 const nowMs = parseTime('2096-02-29T23:59:30Z') as UnixMillis;
 const { startsAtMs } = windowAt('day', nowMs);
@@ -131,17 +130,6 @@ describe('transferFromHolder', () => {
     expect(await units(other.holder, [day(other.gateId, 1)], sidecarId)).toEqual([0]);
     expect(await units(other.holder, [day(other.gateId, 1)])).toEqual([1]);
   });
-
-  it('is undone with its transaction', async () => {
-    const { holder, gateId } = await holderOf(5);
-    const undone = database.sql.begin(async (tx) => {
-      await transferFromHolder(tx, { holder, sidecarId: sidecar.sidecarId }, [day(gateId, 5)]);
-      throw new Error('on purpose');
-    });
-    await expect(undone).rejects.toThrow('on purpose');
-    await lease(holder, 2, { returns: [day(gateId, 5)] });
-    expect(await leasedOf(gateId)).toBe(0);
-  });
 });
 
 describe('a void beside a lease call of the same window', () => {
@@ -162,18 +150,6 @@ describe('a void beside a lease call of the same window', () => {
     });
     expect(await call).toMatchObject({ kind: 'answered', answer: { grants: [{ granted: 1e6 }] } });
     expect(await leasedOf(gateId)).toBe(4);
-  });
-});
-
-describe('freeUnits', () => {
-  it('frees units for others, until the window has ended', async () => {
-    const { holder, gateId } = await holderOf(10);
-    const held = await transfer(holder, [day(gateId, 4)]);
-    const free = (atMs: number) => database.sql.begin((tx) => freeUnits(tx, held, atMs as UnixMillis));
-    await free(windowAt('day', nowMs).endsAtMs);
-    expect(await leasedOf(gateId)).toBe(10);
-    await free(nowMs);
-    expect(await leasedOf(gateId)).toBe(6);
   });
 });
 

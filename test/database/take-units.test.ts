@@ -1,26 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../control-plane/base/database.ts';
+import { describe, expect, it } from 'vitest';
 import { freeUnits } from '../../control-plane/quota/hold.ts';
 import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { takeUnits, type WindowAsk } from '../../control-plane/quota/take-units.ts';
-import { connect } from '../../control-plane/storage/connect.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowAt } from '../../shared/quota/window.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { useDatabase, usePool } from '../support/database/use-database.ts';
 
-let database: TestDatabase;
-/** A second pool, as another replica of the control plane has one. */
-let other: Database;
-beforeAll(async () => {
-  database = await testDatabase();
-  other = connect({ url: database.url, connectionsMax: 8 });
-});
-afterAll(async () => {
-  await other.end({ timeout: 1 });
-  await database.drop();
-});
+const database = useDatabase();
+const other = usePool(database, 8);
 
 let counters = 0;
 const newCounter = () => `gate_rate:test_${++counters}` as CounterKey;
@@ -37,10 +26,6 @@ const exactly = (
   unitsMax: units,
   ...ask,
 });
-const upTo = (units: number, ask: Pick<WindowAsk, 'counter' | 'limit'> & Partial<WindowAsk>): WindowAsk => ({
-  ...exactly(units, ask),
-  unitsMin: 1,
-});
 
 const grant = (...asks: WindowAsk[][]) => takeUnits(database.sql, asks, nowMs);
 async function leased(
@@ -54,104 +39,6 @@ async function leased(
 }
 
 describe('takeUnits', () => {
-  it('gives units out up to the limit, and not one more', async () => {
-    const counter = newCounter();
-    const window = windowAt('minute', nowMs);
-    const one = exactly(1, { counter, limit: 2 });
-    expect(await grant([one])).toEqual([{ isGranted: true, windows: [{ window, granted: 1, leased: 1 }] }]);
-    expect(await grant([one])).toEqual([{ isGranted: true, windows: [{ window, granted: 1, leased: 2 }] }]);
-    expect(await grant([one])).toEqual([{ isGranted: false, windows: [{ window, granted: 0, leased: 2 }] }]);
-    expect(await leased(counter)).toBe(2);
-  });
-
-  it('takes from all windows of an ask or from none', async () => {
-    const [full, free] = [newCounter(), newCounter()];
-    await grant([exactly(5, { counter: full, limit: 5 })]);
-    const [refused] = await grant([
-      exactly(1, { counter: free, limit: 9 }),
-      exactly(1, { counter: full, limit: 5 }),
-    ]);
-    expect(refused).toMatchObject({
-      isGranted: false,
-      windows: [
-        { granted: 0, leased: 0 },
-        { granted: 0, leased: 5 },
-      ],
-    });
-    expect(await leased(free)).toBe(0);
-    expect(await leased(full)).toBe(5);
-  });
-
-  it('lets the windows of one ask need different amounts: a request and its money', async () => {
-    const [rate, money] = [newCounter(), newCounter()];
-    const ask = [
-      exactly(1, { counter: rate, limit: 100 }),
-      exactly(2_500_000, { counter: money, window: 'month', limit: 4_000_000 }),
-    ];
-    expect((await grant(ask))[0]?.isGranted).toBe(true);
-    expect((await grant(ask))[0]?.isGranted).toBe(false);
-    expect(await leased(rate)).toBe(1);
-    expect(await leased(money, windowAt('month', nowMs))).toBe(2_500_000);
-  });
-
-  it('grants the rest if less is enough', async () => {
-    const counter = newCounter();
-    expect(await grant([upTo(7, { counter, limit: 10 })])).toMatchObject([
-      { windows: [{ granted: 7, leased: 7 }] },
-    ]);
-    expect(await grant([upTo(7, { counter, limit: 10 })])).toMatchObject([
-      { windows: [{ granted: 3, leased: 10 }] },
-    ]);
-    expect(await grant([upTo(7, { counter, limit: 10 })])).toMatchObject([
-      { isGranted: false, windows: [{ granted: 0, leased: 10 }] },
-    ]);
-  });
-
-  it('refuses less than the least that is wanted', async () => {
-    const counter = newCounter();
-    const ask = { ...upTo(7, { counter, limit: 3 }), unitsMin: 4 };
-    expect(await grant([ask])).toMatchObject([{ isGranted: false, windows: [{ granted: 0, leased: 0 }] }]);
-    expect(await grant([{ ...ask, unitsMin: 3 }])).toMatchObject([
-      { isGranted: true, windows: [{ granted: 3 }] },
-    ]);
-  });
-
-  it('answers many asks in their order, each on its own', async () => {
-    const [full, free] = [newCounter(), newCounter()];
-    await grant([exactly(5, { counter: full, limit: 5 })]);
-    const answers = await grant(
-      [exactly(1, { counter: free, limit: 5 })],
-      [],
-      [exactly(1, { counter: full, limit: 5 })],
-      [upTo(9, { counter: free, window: 'hour', limit: 4 })],
-    );
-    expect(
-      answers.map(({ isGranted, windows }) => [isGranted, windows.map(({ granted }) => granted)]),
-    ).toEqual([
-      [true, [1]],
-      [true, []],
-      [false, [0]],
-      [true, [4]],
-    ]);
-    expect(await takeUnits(database.sql, [], nowMs)).toEqual([]);
-  });
-
-  it('binds a lowered limit to units not yet given out, and a raised one at once', async () => {
-    const counter = newCounter();
-    await grant([exactly(8, { counter, limit: 10 })]);
-    expect(await grant([upTo(1, { counter, limit: 3 })])).toMatchObject([
-      { isGranted: false, windows: [{ granted: 0, leased: 8 }] },
-    ]);
-    expect(await grant([upTo(9, { counter, limit: 12 })])).toMatchObject([
-      { windows: [{ granted: 4, leased: 12 }] },
-    ]);
-  });
-
-  it('grants nothing under a limit of zero', async () => {
-    const counter = newCounter();
-    expect(await grant([exactly(1, { counter, limit: 0 })])).toMatchObject([{ isGranted: false }]);
-  });
-
   it('starts over with each window, and leaves the counter’s other windows alone', async () => {
     const counter = newCounter();
     const ask = (['minute', 'hour', 'day', 'month'] as const).map((window) =>
@@ -184,60 +71,11 @@ describe('takeUnits', () => {
     await expect(grant(ask)).rejects.toThrow(expect.objectContaining({ name: 'InvariantError' }));
     expect(await leased(ask[0]?.counter as CounterKey)).toBeNull();
   });
-
-  it('takes as many windows as a call may name', async () => {
-    const ask = Array.from({ length: limits.quotaWindowsPerCallMax }, () =>
-      exactly(1, { counter: newCounter(), limit: 1 }),
-    );
-    const [answer] = await grant(ask);
-    expect(answer?.isGranted).toBe(true);
-    expect(answer?.windows.every(({ granted }) => granted === 1)).toBe(true);
-  });
-
-  it('gives nothing out when the transaction around it is undone', async () => {
-    const counter = newCounter();
-    await grant([exactly(1, { counter, limit: 9 })]);
-    const undone = database.sql.begin(async (tx) => {
-      await takeUnits(tx, [[exactly(3, { counter, limit: 9 })]], nowMs);
-      throw new Error('on purpose');
-    });
-    await expect(undone).rejects.toThrow('on purpose');
-    expect(await leased(counter)).toBe(1);
-  });
 });
 
 describe('takeUnits, many at once', () => {
   const pools = () => [database.sql, other];
   const poolOf = (index: number) => pools()[index % 2] ?? database.sql;
-
-  it('lets 200 takers on two pools take exactly the limit, from the first moment of a window on', async () => {
-    const counter = newCounter();
-    const ask = [exactly(1, { counter, limit: 130 }), exactly(1, { counter, window: 'day', limit: 1_000 })];
-    const answers = await Promise.all(
-      Array.from({ length: 200 }, (_, index) => takeUnits(poolOf(index), [ask], nowMs)),
-    );
-    const granted = answers.filter(([answer]) => answer?.isGranted);
-    expect(granted).toHaveLength(130);
-    // Each of them has seen a count of its own: none was overtaken between reading and writing.
-    expect(
-      granted.map(([answer]) => answer?.windows[0]?.leased).sort((a, b) => Number(a) - Number(b)),
-    ).toEqual(Array.from({ length: 130 }, (_, index) => index + 1));
-    expect(await leased(counter)).toBe(130);
-    expect(await leased(counter, windowAt('day', nowMs))).toBe(130);
-  });
-
-  it('uses a limit to the end with partial grants of many sizes', async () => {
-    const counter = newCounter();
-    const limit = 1_000;
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, (_, index) =>
-        takeUnits(poolOf(index), [[upTo(1 + (index % 37), { counter, limit })]], nowMs),
-      ),
-    );
-    const sum = answers.flat().reduce((total, { windows }) => total + (windows[0]?.granted ?? 0), 0);
-    expect(sum).toBe(limit);
-    expect(await leased(counter)).toBe(limit);
-  });
 
   it('never deadlocks, in any order of windows, existing or not', async () => {
     const names = Array.from({ length: 12 }, newCounter);
@@ -307,24 +145,6 @@ const minute = { window: 'minute', startsAtMs: windowAt('minute', nowMs).startsA
 describe('freeUnits', () => {
   const window = windowAt('minute', nowMs);
 
-  it('frees units for others at once', async () => {
-    const [counter, second] = [newCounter(), newCounter()];
-    await grant([exactly(10, { counter, limit: 10 }), exactly(5, { counter: second, limit: 5 })]);
-    await freeUnits(
-      database.sql,
-      [
-        { counter, ...minute, units: 4 },
-        { counter: second, ...minute, units: 5 },
-      ],
-      nowMs,
-    );
-    expect(await leased(counter)).toBe(6);
-    expect(await leased(second)).toBe(0);
-    expect(await grant([upTo(10, { counter, limit: 10 })])).toMatchObject([
-      { windows: [{ granted: 4, leased: 10 }] },
-    ]);
-  });
-
   it('takes a window no lower than zero, and makes none that is not there', async () => {
     const [counter, unknown] = [newCounter(), newCounter()];
     await grant([exactly(3, { counter, limit: 10 })]);
@@ -350,19 +170,6 @@ describe('freeUnits', () => {
     expect(await leased(counter)).toBe(3);
     await give(window.endsAtMs - 1);
     expect(await leased(counter)).toBe(2);
-  });
-
-  it('loses nothing among takers: 100 takers that give back half of it leave exactly the rest', async () => {
-    const counter = newCounter();
-    await Promise.all(
-      Array.from({ length: 100 }, async (_, index) => {
-        const sql = index % 2 === 0 ? database.sql : other;
-        const [answer] = await takeUnits(sql, [[exactly(4, { counter, limit: 1_000 })]], nowMs);
-        expect(answer?.isGranted).toBe(true);
-        await freeUnits(sql, [{ counter, ...minute, units: 2 }], nowMs);
-      }),
-    );
-    expect(await leased(counter)).toBe(200);
   });
 
   it('adds up the freed units of one window, and throws for a negative number', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Transaction } from '../../control-plane/base/database.ts';
 import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
 import { readSettlements } from '../../control-plane/decisions/read-settlements.ts';
@@ -6,15 +6,12 @@ import type { SettlementId } from '../../control-plane/decisions/settlement.ts';
 import { writeVoids } from '../../control-plane/decisions/withdraw-settlements.ts';
 import type { AttestationId, SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { newSettlement } from '../support/new-settlement.ts';
-import { type TestDatabase, testDatabase, waitingForLocks } from '../support/postgres.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { newSettlement } from '../support/data/new-settlement.ts';
+import { waitingForLocks } from '../support/database/postgres.ts';
+import { useDatabase } from '../support/database/use-database.ts';
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await testDatabase();
-});
-afterAll(() => database.drop());
+const database = useDatabase();
 
 const nowMs = Date.now() as UnixMillis;
 const readerId = 'att_reader' as AttestationId;

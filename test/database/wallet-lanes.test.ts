@@ -1,26 +1,18 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Database, Transaction } from '../../control-plane/base/database.ts';
 import { freeUnits } from '../../control-plane/quota/hold.ts';
 import { type GroupGrant, takeUnits } from '../../control-plane/quota/take-units.ts';
-import { connect } from '../../control-plane/storage/connect.ts';
 import { parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import { type TestDatabase, testDatabase, waitingForLocks } from '../support/postgres.ts';
-import { runs } from '../support/runs.ts';
-import { until } from '../support/until.ts';
+import { runs } from '../support/base/runs.ts';
+import { until } from '../support/base/until.ts';
+import { waitingForLocks } from '../support/database/postgres.ts';
+import { useDatabase, usePool } from '../support/database/use-database.ts';
 
-let database: TestDatabase;
-let other: Database;
-beforeAll(async () => {
-  database = await testDatabase();
-  other = connect({ url: database.url, connectionsMax: 4 });
-});
-afterAll(async () => {
-  await other.end({ timeout: 1 });
-  await database.drop();
-});
+const database = useDatabase();
+const other = usePool(database, 4);
 
 const nowMs = parseTime('2096-02-29T12:00:00Z') as UnixMillis;
 const { startsAtMs } = windowAt('day', nowMs);

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { addAgentTrust, type InstalledClient, installClient } from '../clients/support/installed-client.ts';
-import { freePort } from '../support/free-port.ts';
-import { readPage, type ShellBlock } from '../support/pages.ts';
-import { type PagePorts, type Pasted, paste, readersFolder, type Shell } from '../support/pasted.ts';
-import { bundledPrograms, type Program } from '../support/programs.ts';
-import { sharedService } from '../support/shared-services.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { readPage, type ShellBlock } from '../support/base/pages.ts';
+import { type PagePorts, type Pasted, paste, readersFolder, type Shell } from '../support/programs/pasted.ts';
+import { bundledPrograms, type Program } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const paths = execFileSync('git', ['ls-files', '*.md'], { cwd: root, encoding: 'utf8' }).trim().split('\n');
@@ -45,8 +45,7 @@ describe('the commands of the pages', () => {
 
   it('hold no comment, which zsh does not know at its prompt', () => {
     for (const { path, blocks } of pages)
-      for (const { text, notRun, line } of blocks)
-        if (notRun === null) expect(text, `${path}:${line}`).not.toMatch(/(?:^|\s)# /m);
+      for (const { text, line } of blocks) expect(text, `${path}:${line}`).not.toMatch(/(?:^|\s)#\s/m);
   });
 });
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { until } from '../support/base/until.ts';
+import { testDatabase } from '../support/database/postgres.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
 
 /** What a sidecar has acknowledged is on its disk: it decides by that though nothing else is left to ask. */
 describe('kill -9 of a sidecar right after an acknowledgement', () => {
@@ -39,7 +39,7 @@ describe('kill -9 of a sidecar right after an acknowledgement', () => {
 
   it('keeps revocations in force, time after time', async () => {
     const gateId = await world.createGate();
-    for (let time = 0; time < 4; time++) {
+    for (let time = 0; time < 2; time++) {
       const passport = await world.issuePassport();
       await until(async () => (await check(gateId, passport.token)) === 'PERMIT', { what: 'a decision' });
       await until(async () => (await call(`${sidecar.origin}/readyz`)).body.control_plane.connected, {

@@ -3,14 +3,14 @@ import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { expectOnceWithin, timed } from '../support/time-promise.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { expectOnceWithin, timed } from '../support/base/time-promise.ts';
+import { until } from '../support/base/until.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { testDebianPostgres } from '../support/run/debian-postgres.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 const run = promisify(execFile);
 

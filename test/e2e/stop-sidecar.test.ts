@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation } from '../support/installation.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { roomInWindow } from '../support/room-in-window.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { roomInWindow } from '../support/base/room-in-window.ts';
+import { until } from '../support/base/until.ts';
+import { testDatabase } from '../support/database/postgres.ts';
+import { type Installation, installation } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
 
 /** What a sidecar holds and nobody used is everybody's again when it ends in order. */
 describe('SIGTERM of a sidecar under load', () => {
@@ -41,7 +41,7 @@ describe('SIGTERM of a sidecar under load', () => {
       }
     };
     const clients = Array.from({ length: 8 }, client);
-    await until(async () => permits > 500, { what: 'a busy gate' });
+    await until(async () => permits > 200, { what: 'a busy gate' });
     const leased = async () => {
       const [row] = await database.sql<{ leased: number }[]>`
         SELECT coalesce(sum(leased), 0)::int AS leased FROM quota_windows WHERE counter = ${`gate_rate:${gateId}`}`;

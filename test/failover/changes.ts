@@ -1,10 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../../control-plane/base/database.ts';
-import type { Chance } from '../race/chance.ts';
+import { repeat } from '../../shared/runtime/repeat.ts';
 import type { Servers } from '../race/servers.ts';
-import { call, type Reply } from '../support/http-client.ts';
-import type { Installation, Running } from '../support/installation.ts';
-import { until } from '../support/until.ts';
+import type { Chance } from '../support/base/chance.ts';
+import { call, type Reply } from '../support/base/http-client.ts';
+import { until } from '../support/base/until.ts';
+import type { Installation, Running } from '../support/programs/installation.ts';
 import { Progress, type ProgressWatch } from './watches.ts';
 
 /** What administrators change meanwhile, each until it is answered. */
@@ -35,7 +36,7 @@ export function startChanges(servers: Servers, chance: Chance): Changes {
   const issued: Issued[] = [];
   const wrong: string[] = [];
   let repeated = 0;
-  let isStopped = false;
+  let n = 0;
 
   /** Null: no answer in its time, or none that a caller may expect. */
   const change = async (path: string, key: string, body: object, wanted: number): Promise<Reply | null> => {
@@ -61,26 +62,21 @@ export function startChanges(servers: Servers, chance: Chance): Changes {
     return null;
   };
 
-  const running = (async () => {
-    for (let n = 0; !isStopped; n++) {
-      const agentId = `changed-${n}`;
-      const made = await change(
-        '/passports',
-        `issue-${n}`,
-        { agent_id: agentId, permissions: ['orders:create'] },
-        201,
-      );
-      if (made !== null) {
-        const one = { agentId, passportId: made.body.passport_id, token: made.body.jwt, isRevoked: false };
-        issued.push(one);
-        if (n % 3 > 0) {
-          const revoked = await change(`/passports/${one.passportId}/revoke`, `revoke-${n}`, {}, 200);
-          one.isRevoked = revoked !== null;
-        }
+  const running = repeat(async () => {
+    const agentId = `changed-${n}`;
+    const body = { agent_id: agentId, permissions: ['orders:create'] };
+    const made = await change('/passports', `issue-${n}`, body, 201);
+    if (made !== null) {
+      const one = { agentId, passportId: made.body.passport_id, token: made.body.jwt, isRevoked: false };
+      issued.push(one);
+      if (n % 3 > 0) {
+        const revoked = await change(`/passports/${one.passportId}/revoke`, `revoke-${n}`, {}, 200);
+        one.isRevoked = revoked !== null;
       }
-      await pause(everyMs);
     }
-  })();
+    n++;
+    return everyMs;
+  });
   return {
     issued,
     wrong,
@@ -90,10 +86,7 @@ export function startChanges(servers: Servers, chance: Chance): Changes {
     longestGapMs: (sinceMs) => progress.longestGapMs(sinceMs),
     said: () =>
       `Changes: ${issued.length} passports, ${issued.filter(({ isRevoked }) => isRevoked).length} revoked, ${repeated} calls repeated.`,
-    stop: async () => {
-      isStopped = true;
-      await running;
-    },
+    stop: running.stop,
   };
 }
 

@@ -5,16 +5,16 @@ import { must } from '../../shared/errors/assert.ts';
 import { allShipped } from '../race/all-shipped.ts';
 import { Answers } from '../race/answers.ts';
 import { byLimit, overruns } from '../race/caps.ts';
-import { type Chance, chance } from '../race/chance.ts';
 import { startClients } from '../race/clients.ts';
 import { type Course, makeCourse, makeCrowd } from '../race/course.ts';
 import { asSettled, misfits, readRecords } from '../race/records.ts';
 import { overrunLine } from '../race/report.ts';
 import { recorded } from '../race/world.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import type { Programs } from '../support/programs.ts';
-import { rules } from '../support/sound-database.ts';
-import { until } from '../support/until.ts';
+import { type Chance, chance } from '../support/base/chance.ts';
+import { until } from '../support/base/until.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import type { Programs } from '../support/programs/programs.ts';
+import { brokenSentences } from '../support/service/sound-database.ts';
 import { type Changes, startChanges, wrongChanges } from './changes.ts';
 import { type PatroniCluster, startPatroni } from './patroni.ts';
 import { type PlainChecks, startPlainChecks } from './plain-checks.ts';
@@ -216,7 +216,7 @@ async function judge(stage: Stage, load: Load, say: FailoverOptions['say']): Pro
       (one) => `answered: ${overrunLine(one)}`,
     ),
     ...overruns(course.caps, records.given, byLimit).map((one) => `on record: ${overrunLine(one)}`),
-    ...(await brokenRules(sql)),
+    ...(await brokenSentences(sql)),
   ];
   await world.verifyExport().catch((error: unknown) => violations.push(`the export: ${error}`));
   if (plain.ids.length === 0 || answers.permits.size === 0) violations.push('there was no load');
@@ -231,15 +231,6 @@ async function lostOrDoubled(sql: Database, ids: readonly string[]): Promise<str
   return ids
     .filter((id) => counts.get(id) !== 1)
     .map((id) => `${id} was answered and is on record ${counts.get(id) ?? 0} times`);
-}
-
-async function brokenRules(sql: Database): Promise<string[]> {
-  const broken: string[] = [];
-  for (const [rule, query] of Object.entries(rules)) {
-    const rows = await sql.unsafe(query);
-    if (rows.length > 0) broken.push(`broken in the database: ${rule}: ${JSON.stringify(rows.slice(0, 3))}`);
-  }
-  return broken;
 }
 
 function pauseTable(pauses: readonly Pause[]): string[] {

@@ -9,11 +9,11 @@ import { makeOwnedDatabase } from '../../bench/harness/debian-postgres.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { type GuardedProcess, startGuarded } from '../../control-plane/storage/guarded-process.ts';
 import { postgresUser, type SystemUser } from '../../control-plane/storage/postgres-user.ts';
-import { findDebianProgram } from '../support/debian-program.ts';
-import { freePort } from '../support/free-port.ts';
-import { call } from '../support/http-client.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { findDebianProgram } from '../support/run/debian-program.ts';
 
 const run = promisify(execFile);
 

@@ -1,8 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { repeat } from '../../shared/runtime/repeat.ts';
 import type { Servers } from '../race/servers.ts';
-import { call } from '../support/http-client.ts';
-import type { Installation } from '../support/installation.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { until } from '../support/base/until.ts';
+import type { Installation } from '../support/programs/installation.ts';
 
 /** Checks that need no database: none may ever be refused. */
 export interface PlainChecks {
@@ -20,7 +20,6 @@ export async function startPlainChecks(world: Installation, servers: Servers): P
   const { token } = await world.issuePassport();
   const ids: string[] = [];
   const refusals: string[] = [];
-  let isStopped = false;
   const check = (origin: string) =>
     call(`${origin}/v1/gates/${gateId}/check`, {
       key: servers.key,
@@ -37,20 +36,17 @@ export async function startPlainChecks(world: Installation, servers: Servers): P
     if (reply.status === 200 && reply.body.decision === 'PERMIT') ids.push(reply.body.attestation_id);
     else refusals.push(`${new Date().toISOString()} ${origin} ${reply.status} ${JSON.stringify(reply.body)}`);
   };
-  const running = Promise.all(
-    servers.sidecars.map(async (origin) => {
-      while (!isStopped) {
-        await ask(origin);
-        await pause(everyMs);
-      }
+  const running = servers.sidecars.map((origin) =>
+    repeat(async () => {
+      await ask(origin);
+      return everyMs;
     }),
   );
   return {
     ids,
     refusals,
     stop: async () => {
-      isStopped = true;
-      await running;
+      await Promise.all(running.map((each) => each.stop()));
     },
   };
 }

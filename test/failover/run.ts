@@ -1,8 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { Command, InvalidArgumentError } from 'commander';
-import { compilePrograms } from '../support/compile-programs.ts';
-import { programsIn } from '../support/programs.ts';
+import { Command } from 'commander';
+import { whole } from '../support/base/whole-option.ts';
+import { programsIn } from '../support/programs/programs.ts';
+import { compilePrograms } from '../support/run/compile-programs.ts';
 import { failover } from './failover.ts';
 
 /**
@@ -10,13 +11,6 @@ import { failover } from './failover.ts';
  * programs are under load. Ends with 1 where something was lost, doubled or over a cap, or where a check that
  * needs no database was refused.
  */
-const whole = (min: number, max: number) => (text: string) => {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < min || value > max)
-    throw new InvalidArgumentError(`A whole number from ${min} to ${max}.`);
-  return value;
-};
-
 const options = new Command('npm run failover --')
   .description('Kills and switches over the primary of a PostgreSQL under Patroni, under load.')
   .option('--failovers <n>', 'every second one a switchover', whole(1, 100), 10)

@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Database } from '../../control-plane/base/database.ts';
-import { call } from '../support/http-client.ts';
+import { repeat } from '../../shared/runtime/repeat.ts';
+import { call } from '../support/base/http-client.ts';
 
 /** When work got through. */
 export interface ProgressWatch {
@@ -35,27 +35,21 @@ const lookMs = 50;
 /** Whether records arrive, seen from the database. */
 export function watchRecords(sql: Database): ProgressWatch & { stop(): Promise<void> } {
   const progress = new Progress();
-  let isStopped = false;
   let position = 0;
-  const running = (async () => {
-    while (!isStopped) {
-      const rows = await sql<{ position: number }[]>`
-        SELECT coalesce(max(position), 0) AS position FROM records`.catch(() => []);
-      const now = rows[0]?.position ?? position;
-      if (now > position) progress.note();
-      position = now;
-      await pause(lookMs);
-    }
-  })();
+  const running = repeat(async () => {
+    const rows = await sql<{ position: number }[]>`
+      SELECT coalesce(max(position), 0) AS position FROM records`.catch(() => []);
+    const now = rows[0]?.position ?? position;
+    if (now > position) progress.note();
+    position = now;
+    return lookMs;
+  });
   return {
     get lastMs() {
       return progress.lastMs;
     },
     longestGapMs: (sinceMs) => progress.longestGapMs(sinceMs),
-    stop: async () => {
-      isStopped = true;
-      await running;
-    },
+    stop: running.stop,
   };
 }
 
@@ -65,23 +59,14 @@ export function watchHistory(controlPlanes: readonly string[]): {
   stop(): Promise<void>;
 } {
   const regressions: string[] = [];
-  let isStopped = false;
-  const running = (async () => {
-    while (!isStopped) {
-      for (const origin of controlPlanes) {
-        const reply = await call(`${origin}/readyz`).catch(() => null);
-        const history = reply?.body?.history;
-        if (history !== undefined && history.state !== 'whole')
-          regressions.push(`${origin} says that history went back: ${JSON.stringify(history)}`);
-      }
-      await pause(500);
+  const running = repeat(async () => {
+    for (const origin of controlPlanes) {
+      const reply = await call(`${origin}/readyz`).catch(() => null);
+      const history = reply?.body?.history;
+      if (history !== undefined && history.state !== 'whole')
+        regressions.push(`${origin} says that history went back: ${JSON.stringify(history)}`);
     }
-  })();
-  return {
-    regressions,
-    stop: async () => {
-      isStopped = true;
-      await running;
-    },
-  };
+    return 500;
+  });
+  return { regressions, stop: running.stop };
 }

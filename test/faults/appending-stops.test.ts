@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { InvariantError } from '../../shared/errors/assert.ts';
 import { parseMicroUsd } from '../../shared/model/money.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { expectError } from '../support/expect-error.ts';
-import { connectSidecar, recordOf } from '../support/test-sidecar.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { expectError } from '../support/service/expect-error.ts';
+import { connectSidecar, recordOf } from '../support/service/test-sidecar.ts';
 
 let api: Api;
 beforeEach(async () => {
-  api = await startApi();
+  api = await startOwnApi();
 });
 afterEach(() => api.close());
 

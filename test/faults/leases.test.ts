@@ -1,19 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { LeaseCall } from '../../shared/wire/lease-call.ts';
-import { faultyDatabase } from '../support/faulty-sql.ts';
-import { type LeaseDatabase, leaseDatabase } from '../support/lease-database.ts';
-import { ofGate, wish } from '../support/lease-holder.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import type { LeaseCall } from '../../shared/wire/sync/lease-call.ts';
+import { faultyDatabase } from '../support/database/faulty-sql.ts';
+import { type LeaseDatabase, leaseDatabase } from '../support/database/lease-database.ts';
+import { useDatabase } from '../support/database/use-database.ts';
+import { ofGate, wish } from '../support/service/lease-holder.ts';
 
-let database: TestDatabase;
+const database = useDatabase();
 let world: LeaseDatabase;
 beforeAll(async () => {
-  database = await testDatabase();
   world = await leaseDatabase(database.sql);
 });
-afterAll(() => database.drop());
 
 const nowMs = Date.UTC(2096, 1, 29, 12) as UnixMillis;
 

@@ -1,39 +1,39 @@
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limits } from '../../shared/model/limits.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync.ts';
+import type { ShipAnswer, SpooledRecord } from '../../shared/wire/sync/sync.ts';
 import { attestLimits } from '../../sidecar/attest/limits.ts';
 import { Shipper, type ShipperDeps } from '../../sidecar/attest/shipper.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
 import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
-import { faultyFiles } from '../support/faulty-files.ts';
-import { ModelControlPlane } from '../support/model-control-plane.ts';
-import { sampleId } from '../support/sample-chains.ts';
-import {
-  appendBacklog,
-  appendTurn,
-  openTestSpool,
-  random,
-  type TemporaryFolder,
-  temporarySpoolFolder,
-} from '../support/spooled.ts';
-import { spooledRecord } from '../support/spooled-record.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { useFolder } from '../support/base/use.ts';
+import { ModelControlPlane } from '../support/data/model-control-plane.ts';
+import { sampleId } from '../support/data/sample-chains.ts';
+import { appendBacklog, appendTurn, openTestSpool, random } from '../support/data/spooled.ts';
+import { spooledRecord } from '../support/data/spooled-record.ts';
+import { faultyFiles } from '../support/peers/faulty-files.ts';
 
-let folder: TemporaryFolder;
+const folder = useFolder();
 let controlPlane: ModelControlPlane;
 const shippers: Shipper[] = [];
+/** Whose pauses end at once. */
+const hurried: Shipper[] = [];
+let hurry: NodeJS.Timeout;
 
 beforeEach(() => {
-  folder = temporarySpoolFolder();
   controlPlane = new ModelControlPlane();
+  hurry = setInterval(() => {
+    for (const shipper of hurried) shipper.endPause();
+  }, 2);
 });
 afterEach(async () => {
+  clearInterval(hurry);
+  hurried.length = 0;
   await Promise.all(shippers.splice(0).map((shipper) => shipper.stop()));
-  folder.remove();
 });
 
 /** A shipper that does not dawdle. `deliver` stands between it and the control plane. */
@@ -60,6 +60,7 @@ function ship(
     ...change,
   });
   shippers.push(shipper);
+  if (change.shipIntervalMs === undefined) hurried.push(shipper);
   return shipper;
 }
 
@@ -224,8 +225,7 @@ describe('shipper', () => {
       'and loses and repeats nothing where call %i fails, before or after it is taken',
       async (failing) => {
         for (const isTaken of [false, true]) {
-          folder.remove();
-          folder = temporarySpoolFolder();
+          folder.renew();
           controlPlane = new ModelControlPlane();
           const { records, spool } = await backlog();
           const { shipper } = shipSlowly(spool, async (call, take) => {
@@ -242,21 +242,6 @@ describe('shipper', () => {
         }
       },
     );
-
-    it('and keeps its refused records', async () => {
-      const { records, spool } = await backlog();
-      const bad = records[limits.ingestRecordsMax * 2 + 5];
-      controlPlane.refusedIds.add(bad?.id ?? '');
-      const { shipper } = shipSlowly(spool, async (_call, take) => {
-        await nextTurns();
-        return take();
-      });
-      const good = records.filter((record) => record !== bad);
-      await until(() => controlPlane.records.length === good.length, { what: 'the good ones are shipped' });
-      expect(await finish(spool, shipper)).toBe(true);
-      expect(controlPlane.records).toEqual(good);
-      expect(controlPlane.voids).toMatchObject([{ void: 'refused', count: 1 }]);
-    });
   });
 
   describe('uses the memory of a batch again', () => {
@@ -304,16 +289,6 @@ describe('shipper', () => {
     expect(await finish(spool, shipper)).toBe(true);
   });
 
-  it('keeps the current segment, and deletes those before it', async () => {
-    const spool = await openTestSpool(folder.path, { segmentBytesMax: 1 });
-    const shipper = ship(spool);
-    for (let i = 0; i < 3; i++) await appendTurn(spool, makeRecords(1));
-    await until(() => segmentFiles().length === 1, { what: 'all but the last segment are deleted' });
-    expect(segmentFiles()[0]).toMatch(/0000000000000003\.seg$/);
-    expect(await finish(spool, shipper)).toBe(true);
-    expect(segmentFiles()).toEqual([]);
-  });
-
   it('after a restart sends at most one batch again, and the control plane takes none of it twice', async () => {
     const records = makeRecords(limits.ingestRecordsMax * 2 + 5);
     const first = await openTestSpool(folder.path);
@@ -333,42 +308,12 @@ describe('shipper', () => {
     expect(await finish(second, shipper)).toBe(true);
   });
 
-  it.each(['before it was delivered', 'after it was delivered'])(
-    'loses and repeats nothing when any one call fails %s',
-    async (when) => {
-      for (let failAt = 1; failAt <= 5; failAt++) {
-        folder.remove();
-        folder = temporarySpoolFolder();
-        controlPlane = new ModelControlPlane();
-        const [a, b] = [makeRecords(4), makeRecords(3)];
-        await earlierStart([a.slice(0, 2), a.slice(2)]);
-        const spool = await openTestSpool(folder.path);
-        let calls = 0;
-        const shipper = ship(spool, {
-          client: {
-            shipAttestations: async (body) => {
-              calls += 1;
-              if (calls !== failAt) return controlPlane.take(body);
-              if (when === 'after it was delivered') controlPlane.take(body);
-              throw new Error('socket hang up');
-            },
-          },
-        });
-        for (const record of b) await appendTurn(spool, [record]);
-        expect(await finish(spool, shipper)).toBe(true);
-        expect(controlPlane.records, `call ${failAt}`).toEqual([...a, ...b]);
-        expect(controlPlane.voids).toEqual([]);
-      }
-    },
-  );
-
   it.each(['failed', 'failed but persisted'] as const)(
     'loses and repeats nothing when any one file operation %s while it ships',
     async (mode) => {
       for (let failAt = 1; ; failAt++) {
         expect(failAt).toBeLessThan(60);
-        folder.remove();
-        folder = temporarySpoolFolder();
+        folder.renew();
         controlPlane = new ModelControlPlane();
         const records = makeRecords(5);
         const [first, second] = records;
@@ -411,41 +356,6 @@ describe('shipper', () => {
       ],
     });
     await until(() => shipper.voidedRecords.refused === 2, { what: 'the answer is noted' });
-    expect(await finish(spool, shipper)).toBe(true);
-  });
-
-  it('keeps a thousand refused records with one write, and answers requests meanwhile', async () => {
-    const records = makeRecords(1_000);
-    for (const { id } of records) controlPlane.refusedIds.add(id);
-    await earlierBacklog(records);
-    let turns = 0;
-    let refusedAt = 0;
-    const writtenAt: number[] = [];
-    const files: SpoolFiles = {
-      ...nodeFiles,
-      writeDurably: (path, content) => {
-        if (path.endsWith('.jsonl')) writtenAt.push(turns);
-        return nodeFiles.writeDurably(path, content);
-      },
-    };
-    const spool = await openTestSpool(folder.path, { files });
-    const shipper = ship(spool, {
-      client: {
-        shipAttestations: async (body) => {
-          const answer = controlPlane.take(body);
-          if (answer.kind === 'refused') refusedAt = turns;
-          return answer;
-        },
-      },
-    });
-    for (; controlPlane.voids.length < records.length; turns++) await nextTurn();
-    expect(writtenAt).toHaveLength(1);
-    expect((writtenAt[0] ?? 0) - refusedAt).toBeGreaterThan(5);
-    expect(Object.values(keptRefused())).toEqual([
-      records.map((record, index) =>
-        expect.objectContaining({ seq: index + 1, refused_because: 'not liked', record }),
-      ),
-    ]);
     expect(await finish(spool, shipper)).toBe(true);
   });
 
@@ -522,7 +432,7 @@ describe('shipper', () => {
   });
 
   describe('with a sector that cannot be read in a segment of many blocks', () => {
-    // Behind what is read at once.
+    // After what is read at once.
     const badAt = attestLimits.spoolReadBytes + 100_000;
     const files: SpoolFiles = {
       ...nodeFiles,
@@ -532,21 +442,13 @@ describe('shipper', () => {
           : nodeFiles.read(file, buffer, length, position),
     };
 
-    it.each([
-      ['alone', () => undefined],
-      [
-        'behind damaged bytes',
-        () => {
-          const segment = join(folder.path, segmentFiles()[0] ?? '');
-          const content = readFileSync(segment);
-          content[100] = 0;
-          writeFileSync(segment, content);
-        },
-      ],
-    ])('%s, gives up the records of its block and ships the others', async (_what, damage) => {
+    it('behind damaged bytes, gives up the records of its block and ships the others', async () => {
       const records = makeRecords(6_000);
       await earlierBacklog(records);
-      damage();
+      const path = join(folder.path, segmentFiles()[0] ?? '');
+      const content = readFileSync(path);
+      content[100] = 0;
+      writeFileSync(path, content);
       const spool = await openTestSpool(folder.path, { files });
       const [segment, ...others] = spool.epochs[0]?.segments ?? [];
       expect(others).toEqual([]);
@@ -637,17 +539,6 @@ describe('shipper', () => {
     expect(await shipper.drain(60_000)).toBe(false);
   });
 
-  it('waits for a connection', async () => {
-    const spool = await openTestSpool(folder.path);
-    let isConnected = false;
-    const connection = { sidecarId: sampleId('side', 1), connectionId: 'connection-1' };
-    const shipper = ship(spool, { connection: () => (isConnected ? connection : null) });
-    await appendTurn(spool, makeRecords(1));
-    isConnected = true;
-    await until(() => controlPlane.records.length === 1, { what: 'it is shipped' });
-    expect(await finish(spool, shipper)).toBe(true);
-  });
-
   it('rejects an answer that claims records of this start which were never written', async () => {
     const spool = await openTestSpool(folder.path);
     const shipper = ship(spool, {
@@ -666,7 +557,6 @@ describe('shipper', () => {
       const segment = join(folder.path, segmentFiles().at(-1) ?? '');
       writeFileSync(segment, readFileSync(segment).subarray(0, -bytes));
     };
-    const leaveZeros = () => truncateSync(join(folder.path, segmentFiles().at(-1) ?? ''), 100_000);
     /** Ships what an earlier start left, after this was done to it. */
     async function shipAfter(change: () => unknown): Promise<Shipper> {
       await earlierStart(makeRecords(4).map((record) => [record]));
@@ -704,23 +594,6 @@ describe('shipper', () => {
           const content = readFileSync(segment);
           content[content.length - 10] = 0;
           writeFileSync(segment, content);
-        },
-      ],
-      [
-        'the last record ends in the zeros that a killed writer left',
-        () => {
-          cutOff(30);
-          leaveZeros();
-        },
-      ],
-      [
-        'the length of the last record is damaged, and zeros follow',
-        () => {
-          const segment = join(folder.path, segmentFiles().at(-1) ?? '');
-          const content = readFileSync(segment);
-          content.writeUInt8(content.readUInt8(5) ^ 0x10, 5);
-          writeFileSync(segment, content);
-          leaveZeros();
         },
       ],
       [

@@ -2,21 +2,14 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { SpooledRecord } from '../../shared/wire/sync/sync.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
 import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
-import { type Fault, faultyFiles } from '../support/faulty-files.ts';
-import {
-  appendTurn,
-  copyOfDisk,
-  isVoid,
-  openTestSpool,
-  readOlderEpochs,
-  type TemporaryFolder,
-  temporarySpoolFolder,
-} from '../support/spooled.ts';
-import { inParts, spooledRecord } from '../support/spooled-record.ts';
-import { until } from '../support/until.ts';
+import { type TemporaryFolder, temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { appendTurn, copyOfDisk, isVoid, openTestSpool, readOlderEpochs } from '../support/data/spooled.ts';
+import { inParts, spooledRecord } from '../support/data/spooled-record.ts';
+import { type Fault, faultyFiles } from '../support/peers/faulty-files.ts';
 
 /** Three turns over three segments: every kind of file operation a running spool does. */
 const turns = [3, 3, 3];
@@ -40,7 +33,7 @@ interface Outcome {
  * works.
  */
 async function play(fault: Fault, fsyncMs: number): Promise<Outcome> {
-  const folder = temporarySpoolFolder();
+  const folder = temporaryFolder();
   const files = faultyFiles(fault);
   const written: SpooledRecord[] = [];
   const appended: SpooledRecord[] = [];
@@ -93,27 +86,29 @@ function expectNothingLost(outcome: Outcome, what: string): void {
   }
 }
 
-describe.each([0, 20])('a spool with fsyncMs %i, when one file operation goes wrong', (fsyncMs) => {
-  it.each(['failed', 'failed but persisted', 'short'] as const)(
-    '"%s": loses no record that was acknowledged',
-    async (mode) => {
-      for (let failAt = 1; ; failAt++) {
-        expect(failAt).toBeLessThan(operationsMax);
-        const outcome = await play({ failAt, failures: 1, mode }, fsyncMs);
-        expectNothingLost(outcome, `operation ${failAt} ${mode}`);
-        if (!outcome.hasFailed) {
-          expect(outcome.written, 'without a fault everything is written').toEqual(outcome.appended);
-          expect(outcome.appended).toHaveLength(9);
-          break;
-        }
+it.each([
+  ['failed', 0],
+  ['failed but persisted', 20],
+  ['short', 0],
+] as const)(
+  'a spool whose one file operation "%s" loses no record that was acknowledged (fsync after %d ms)',
+  async (mode, fsyncMs) => {
+    for (let failAt = 1; ; failAt++) {
+      expect(failAt).toBeLessThan(operationsMax);
+      const outcome = await play({ failAt, failures: 1, mode }, fsyncMs);
+      expectNothingLost(outcome, `operation ${failAt} ${mode}`);
+      if (!outcome.hasFailed) {
+        expect(outcome.written, 'without a fault everything is written').toEqual(outcome.appended);
+        expect(outcome.appended).toHaveLength(9);
+        break;
       }
-    },
-  );
-});
+    }
+  },
+);
 
 describe('a spool whose disk', () => {
   it('stays broken accepts no record, fails those of the turn, and goes on after the repair', async () => {
-    const folder = temporarySpoolFolder();
+    const folder = temporaryFolder();
     // A spool of one segment: open, then write for ever.
     const probe = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
     const sane = await openTestSpool(folder.path, { files: probe });
@@ -122,7 +117,7 @@ describe('a spool whose disk', () => {
     await sane.close();
     folder.remove();
 
-    const again = temporarySpoolFolder();
+    const again = temporaryFolder();
     const files = faultyFiles({ failAt: firstWrite, failures: 3, mode: 'failed but persisted' });
     const spool = await openTestSpool(again.path, { files });
     expect(await appendTurn(spool, [spooledRecord(), spooledRecord()])).toEqual(['failed', 'failed']);
@@ -143,7 +138,7 @@ describe('a spool whose disk', () => {
   it.each([0, 2])(
     'loses power after a failed write left its bytes keeps what was answered (fsync after %d ms)',
     async (fsyncMs) => {
-      const folder = temporarySpoolFolder();
+      const folder = temporaryFolder();
       const disk = lazyDisk(folder);
       const spool = await openTestSpool(folder.path, { files: disk.files, fsyncMs });
       const [before, refused, after] = [spooledRecord(), spooledRecord(), spooledRecord()];
@@ -164,7 +159,7 @@ describe('a spool whose disk', () => {
   );
 
   it('loses power after a kill keeps what was answered, once the next start is ready', async () => {
-    const folder = temporarySpoolFolder();
+    const folder = temporaryFolder();
     const spool = await openTestSpool(folder.path, { fsyncMs: 3_600_000 });
     expect(await appendTurn(spool, [spooledRecord()])).toEqual(['written']);
     const killed = copyOfDisk(folder);
@@ -191,7 +186,7 @@ describe('a spool whose disk', () => {
   });
 
   it('fails to sync is given up until a restart, and earlier records are still read', async () => {
-    const folder = temporarySpoolFolder();
+    const folder = temporaryFolder();
     const files = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
     const spool = await openTestSpool(folder.path, {
       files: { ...files, syncData: () => Promise.reject(new Error('EIO')) },
@@ -208,7 +203,7 @@ describe('a spool whose disk', () => {
   });
 
   it('fails to sync releases no answer that waits for it', async () => {
-    const folder = temporarySpoolFolder();
+    const folder = temporaryFolder();
     const files = faultyFiles({ failAt: Number.POSITIVE_INFINITY, failures: 0, mode: 'failed' });
     const spool = await openTestSpool(folder.path, {
       files: { ...files, syncData: () => Promise.reject(new Error('EIO')) },

@@ -7,8 +7,8 @@ import { noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
 import { type VerifyPool, verifyPool } from '../../sidecar/verify/pool.ts';
 import { verifiedCache } from '../../sidecar/verify/verified-cache.ts';
 import { PassportVerifier, type TokenOutcome } from '../../sidecar/verify/verifier.ts';
-import { authority } from '../support/tokens.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { authority } from '../support/data/tokens.ts';
 
 const service = authority(1);
 

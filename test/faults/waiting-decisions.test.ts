@@ -1,14 +1,12 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { waitingForLocks } from '../support/database/postgres.ts';
+import { startOwnApi } from '../support/service/api.ts';
+import { useApi } from '../support/service/use-api.ts';
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api?.close());
+const api = useApi(startOwnApi);
 
 it('checks that all wait for one chain leave connections for everything else', async () => {
   const gate = await api.createGate();
@@ -44,12 +42,5 @@ it('checks that all wait for one chain leave connections for everything else', a
 /** Asked on a connection of its own: the pool under test may have none. */
 async function countWaiting(): Promise<number> {
   const sql = connect({ url: api.databaseUrl, connectionsMax: 1 });
-  try {
-    const [row] = await sql<{ waiting: number }[]>`
-      SELECT count(*) AS waiting FROM pg_stat_activity
-      WHERE wait_event_type = 'Lock' AND datname = current_database() AND backend_type = 'client backend'`;
-    return row?.waiting ?? 0;
-  } finally {
-    await sql.end();
-  }
+  return waitingForLocks(sql).finally(() => sql.end());
 }

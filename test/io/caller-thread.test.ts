@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, Socket } from 'node:net';
-import { getPriority, tmpdir } from 'node:os';
+import { Socket } from 'node:net';
+import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { buffer, text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -13,8 +13,10 @@ import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type CallerThread, callerThread } from '../../sidecar/replica/caller-thread.ts';
 import { type Call, httpCaller } from '../../sidecar/replica/http-caller.ts';
 import { replicaLimits } from '../../sidecar/replica/limits.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { until } from '../support/until.ts';
+import { type ListeningServer, listening } from '../support/base/listening.ts';
+import { until } from '../support/base/until.ts';
+import { useFolder } from '../support/base/use.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 const usual: Call = {
   path: 'x',
@@ -25,9 +27,9 @@ const usual: Call = {
   by: 'others',
 };
 
+const folder = useFolder();
 let server: Server;
-let origin: string;
-let folder: string;
+let service: ListeningServer;
 let callers: CallerThread[];
 let bodies: Buffer[];
 let requests: IncomingMessage[];
@@ -49,20 +51,16 @@ beforeEach(async () => {
       () => undefined,
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  folder = await mkdtemp(join(tmpdir(), 'agent-trust-caller-'));
+  service = await listening(server);
 });
 afterEach(async () => {
   await Promise.all(callers.map((caller) => caller.close()));
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
-  await rm(folder, { recursive: true });
+  await service.close();
 });
 
 function start(program?: string): CallerThread {
   const caller = callerThread({
-    origin,
+    origin: service.origin,
     headers: { authorization: 'Bearer key' },
     logger: silentLogger,
     ...(program === undefined ? {} : { program }),
@@ -73,7 +71,7 @@ function start(program?: string): CallerThread {
 
 /** A thread that does this with each message. */
 async function programThat(statements: string): Promise<string> {
-  const path = join(folder, 'thread.mjs');
+  const path = join(folder.path, 'thread.mjs');
   const text = `import { parentPort } from 'node:worker_threads';\nparentPort.on('message', ({ id, call }) => { ${statements} });\n`;
   await writeFile(path, text);
   return path;
@@ -98,7 +96,7 @@ describe('a call', () => {
       written.push(args[0].length);
       return write.apply(this, args);
     });
-    const caller = httpCaller({ origin, headers: {} });
+    const caller = httpCaller({ origin: service.origin, headers: {} });
     const body = Buffer.alloc(5 * replicaLimits.bodyPieceBytes + 7, 'x');
     const { status } = await caller
       .attempt({ ...usual, body }, new AbortController().signal)
@@ -136,12 +134,11 @@ describe('the thread that calls the control plane', () => {
   });
 
   it('tells the code of an error of the network', async () => {
-    await new Promise((resolve) => server.close(resolve));
+    await service.close();
     for (const body of [null, 'x', Buffer.alloc(3 * replicaLimits.bodyPieceBytes)]) {
       const call = start().attempt({ ...usual, body });
       await expect(call).rejects.toMatchObject({ name: 'CallFailed', code: 'ECONNREFUSED' });
     }
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   });
 
   it('ends a cancelled call, also at the control plane', async () => {
@@ -274,7 +271,7 @@ describe('the thread that calls the control plane', () => {
       import { callerThread } from ${JSON.stringify(module)};
       const say = (what) => process.stdout.write(what + '\\n');
       const error = (_, message) => say('logged: ' + message);
-      const caller = callerThread({ origin: '${origin}', headers: {}, logger: { error } });
+      const caller = callerThread({ origin: '${service.origin}', headers: {}, logger: { error } });
       const call = { path: 'x', body: 'x', headers: {}, bytesMax: 1_000, timeMsMax: ${timeMsMax}, by: 'others' };
       for (const turn of [1, 2])
         say(turn + ': ' + await caller.attempt(call).then(({ text }) => text, () => 'out of time'));

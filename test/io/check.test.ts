@@ -2,11 +2,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { hashApiKey, makeApiKey } from '../../shared/crypto/api-key.ts';
 import { RequestWriter } from '../../shared/crypto/request-writer.ts';
-import { compileDomains } from '../../shared/decision/compile-domains.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
 import { compileRateWindows } from '../../shared/decision/compile-windows.ts';
 import type { PassportStanding } from '../../shared/decision/facts.ts';
-import { ApiError } from '../../shared/errors/api-error.ts';
 import { piiTypes } from '../../shared/model/constraints.ts';
 import type { AccountId, RequestId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -17,8 +15,8 @@ import { type Clock, systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
 import { noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
-import { noConstraints } from '../../shared/wire/constraints.ts';
-import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
+import { noConstraints } from '../../shared/wire/api/constraints.ts';
+import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync/sync.ts';
 import type { RecordOwner } from '../../sidecar/attest/spool.ts';
 import type { RecordParts } from '../../sidecar/attest/spool-segment.ts';
 import { Answers } from '../../sidecar/decide/answers.ts';
@@ -43,9 +41,9 @@ import {
   type ReportOutcome,
   type TokenOutcome,
 } from '../../sidecar/verify/verifier.ts';
-import { recordOfParts } from '../support/spooled-record.ts';
-import { authority, withWrongSignature } from '../support/tokens.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { recordOfParts } from '../support/data/spooled-record.ts';
+import { authority } from '../support/data/tokens.ts';
 
 const random = systemRandom();
 const now = Date.UTC(2026, 0, 1, 0, 1) as UnixMillis;
@@ -148,6 +146,7 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
           ? { keyId: random.newId('key', now), mode: 'live', scopes: ['enforcement:check'] }
           : null,
       gate: (id: string) => gates.get(id) ?? null,
+      publicUrl: null,
       issuersAt: () => noForeignIssuers,
       standing: () => world.standing,
       recordForm: 2 as const,
@@ -193,14 +192,28 @@ function setUp(lease: LeaseClient['lease'] = () => Promise.reject(new Error('no 
   const intake = new Intake({ ...deps, authenticate, answers, decider });
   const outcomeOf = (token: string): Promise<TokenOutcome> =>
     new Promise((resolve) => real.verify(token, { mode: 'live', issuers: noForeignIssuers }, resolve));
-  const close = async () => {
+  close = async () => {
     answers.stop();
     decider.stop();
     await leases.stop();
     await real.close();
   };
-  return { intake, answers, decider, world, gate, gates, asked, spooled, voids, settling, outcomeOf, close };
+  return { intake, answers, decider, world, gate, gates, asked, spooled, voids, settling, outcomeOf };
 }
+
+/** Each passport is a good one, and verified at once. */
+async function setUpVerified(lease?: LeaseClient['lease']) {
+  const all = setUp(lease);
+  all.world.outcome = await all.outcomeOf(service.token());
+  return all;
+}
+
+/** Of what the test has set up. */
+let close: () => Promise<void> = async () => undefined;
+afterEach(async () => {
+  vi.useRealTimers();
+  await close();
+});
 
 type World = ReturnType<typeof setUp>;
 const writer = new RequestWriter();
@@ -237,13 +250,8 @@ const permitIdOf = (settlement: UnsentSettlement) =>
 const request = { permission_key: 'orders:create' };
 
 describe('a check, from its body to its answer,', () => {
-  let close: () => Promise<void> = async () => undefined;
-  afterEach(() => close());
-
   it('answers only when the record is written, with the id of the record', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
+    const world = await setUpVerified();
     const client = send(world, world.gate.gateId, { passport: 'x', request });
     expect([world.spooled.length, client.replies.length]).toEqual([1, 0]);
     world.spooled[0]?.owner.onWritten();
@@ -257,9 +265,7 @@ describe('a check, from its body to its answer,', () => {
   });
 
   it('answers overloaded, and no decision, when the record could not be written', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
+    const world = await setUpVerified();
     const client = send(world, world.gate.gateId, { passport: 'x', request });
     world.spooled[0]?.owner.onFailed();
     expect(bodies(client)).toEqual([{ error: expect.objectContaining({ code: 'overloaded', status: 503 }) }]);
@@ -267,9 +273,7 @@ describe('a check, from its body to its answer,', () => {
   });
 
   it('counts as refused only clients that still wait when their record is lost', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
+    const world = await setUpVerified();
     const ask = () => send(world, world.gate.gateId, { passport: 'x', request });
     const [gone, waiting] = [ask(), ask()];
     gone.isAborted = true;
@@ -281,10 +285,6 @@ describe('a check, from its body to its answer,', () => {
   it('counts as refused only clients that still wait at their deadline', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
     const world = setUp();
-    close = async () => {
-      vi.useRealTimers();
-      await world.close();
-    };
     const ask = () => send(world, world.gate.gateId, { passport: 'x', request });
     const [gone, waiting] = [ask(), ask()];
     gone.isAborted = true;
@@ -296,10 +296,6 @@ describe('a check, from its body to its answer,', () => {
   it('refuses a check whose passport is verified after its deadline, before the deadline is noticed', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
     const world = setUp();
-    close = async () => {
-      vi.useRealTimers();
-      await world.close();
-    };
     const outcome = await world.outcomeOf(service.token());
     // Between two looks at what is late.
     vi.advanceTimersByTime(100);
@@ -311,26 +307,8 @@ describe('a check, from its body to its answer,', () => {
     expect([world.spooled.length, world.answers.shed, world.answers.openRequests]).toEqual([0, 1, 0]);
   });
 
-  it('counts a check once, which fails after its deadline has answered it', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
-    const world = setUp();
-    close = async () => {
-      vi.useRealTimers();
-      await world.close();
-    };
-    const answer = { isAborted: false, reply: () => undefined };
-    const from = { caller: { mode: 'live', keyId: null } as const, authorization: null, gateId: null };
-    const about = { ...from, requestId, traceparent: '', tracestate: '' };
-    const open = world.answers.open(about, answer, systemClock.monotonic());
-    vi.advanceTimersByTime(1.25 * limits.decisionDeadlineMs);
-    world.answers.answerError(open, new ApiError('overloaded'));
-    expect(world.answers.shed).toBe(1);
-  });
-
   it('decides nothing while the spool is full', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
+    const world = await setUpVerified();
     world.world.isFull = true;
     const client = send(world, world.gate.gateId, { passport: 'x', request });
     expect(bodies(client)[0]).toMatchObject({ error: { code: 'overloaded' } });
@@ -344,24 +322,14 @@ describe('a check, from its body to its answer,', () => {
     ['unavailable', 'service_unavailable'],
   ] as const)('makes no decision about a passport when verification is %s', (kind, code) => {
     const world = setUp();
-    close = world.close;
     world.world.outcome = { kind };
     const client = send(world, world.gate.gateId, { passport: 'x', request });
     expect(bodies(client)[0]).toMatchObject({ error: { code, status: 503 } });
     expect(world.spooled).toHaveLength(0);
   });
 
-  it('answers 503 to all until a state is loaded', () => {
-    const world = setUp();
-    close = world.close;
-    world.world.accountId = null;
-    const client = send(world, world.gate.gateId, { passport: 'x', request });
-    expect(bodies(client)[0]).toMatchObject({ error: { code: 'service_unavailable' } });
-  });
-
   it('decides nothing for a caller whose key or account went between head and decision', async () => {
     const world = setUp();
-    close = world.close;
     const outcome = await world.outcomeOf(service.token());
     const deleted = send(world, world.gate.gateId, { passport: 'x', request });
     const suspended = send(world, world.gate.gateId, { passport: 'x', request });
@@ -376,9 +344,7 @@ describe('a check, from its body to its answer,', () => {
   });
 
   it('decides nothing while it catches up, and by the new state afterwards', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
+    const world = await setUpVerified();
     world.world.mayDecide = false;
     const client = send(world, world.gate.gateId, { passport: 'x', request });
     world.world.mayWait = false;
@@ -393,7 +359,6 @@ describe('a check, from its body to its answer,', () => {
 
   it('decides nothing that waited while it was told not to serve', async () => {
     const world = setUp();
-    close = world.close;
     const outcome = await world.outcomeOf(service.token());
     world.world.mayDecide = false;
     world.world.outcome = outcome;
@@ -411,7 +376,6 @@ describe('a check, from its body to its answer,', () => {
 
   it('decides by the state after verification, not before', async () => {
     const world = setUp();
-    close = world.close;
     const outcome = await world.outcomeOf(service.token());
     const revoked = send(world, world.gate.gateId, { passport: 'x', request });
     const homeless = send(world, world.gate.gateId, { passport: 'x', request });
@@ -425,20 +389,8 @@ describe('a check, from its body to its answer,', () => {
     expect(world.spooled).toHaveLength(1);
   });
 
-  it('decides nothing for a client that went away while its passport was verified', async () => {
-    const world = setUp();
-    close = world.close;
-    const outcome = await world.outcomeOf(service.token());
-    const client = send(world, world.gate.gateId, { passport: 'x', request });
-    client.isAborted = true;
-    world.asked[0]?.(outcome);
-    expect([world.spooled.length, world.answers.openRequests]).toEqual([0, 0]);
-  });
-
   it('scans for personal data no longer than a moment in one turn, and decides every request in the end', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
+    const world = await setUpVerified();
     world.gates.set(world.gate.gateId, { ...world.gate, pii: { mode: 'block', types: piiTypes } });
     const text = '(202) 555-0143 or '.repeat(3_000);
     const body = { passport: 'x', request: { ...request, text } };
@@ -450,26 +402,8 @@ describe('a check, from its body to its answer,', () => {
     expect(new Set(world.spooled.map(({ record }) => record.reason))).toEqual(new Set(['pii_detected']));
   });
 
-  it('finds no gate of the other mode, from the address and from the request', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
-    const other = newGate('test');
-    world.gates.set(other.gateId, other);
-    const byAddress = send(world, other.gateId, { passport: 'x', request });
-    const byRequest = send(world, null, {
-      passport: 'x',
-      request: { ...request, gate_id: other.gateId },
-    });
-    for (const client of [byAddress, byRequest]) {
-      expect(bodies(client)[0]).toMatchObject({ error: { code: 'gate_not_found', status: 404 } });
-    }
-    expect(world.spooled).toHaveLength(0);
-  });
-
   it('answers internal_error once on an unexpected exception, without its details', () => {
     const world = setUp();
-    close = world.close;
     world.world.outcome = { kind: 'nonsense' } as never;
     const client = send(world, world.gate.gateId, { passport: 'x', request });
     expect(bodies(client)).toEqual([
@@ -478,51 +412,13 @@ describe('a check, from its body to its answer,', () => {
     expect([world.answers.internalErrors, world.spooled.length]).toEqual([1, 0]);
   });
 
-  describe('writes the record', () => {
-    const cases = [
-      ['a verified passport at a gate', 'verified', true],
-      ['a verified passport without a gate', 'verified', false],
-      ['a forged passport at a gate', 'forged', true],
-      ['a forged passport without a gate', 'forged', false],
-      ['a passport whose key was found to be compromised', 'compromised', true],
-    ] as const;
-    it.each(cases)('of %s into the right chain', async (_what, token, isAtGate) => {
-      const world = setUp();
-      close = world.close;
-      const good = service.token();
-      const outcome = await world.outcomeOf(token === 'forged' ? withWrongSignature(good) : good);
-      world.world.outcome = outcome;
-      world.world.standing = { ...active, isKeyCompromised: token === 'compromised' };
-      // Without a gate its issuer must be an own one.
-      if (!isAtGate && outcome.kind === 'verified') world.world.accountId = outcome.passport.accountId;
-      const gateId = isAtGate ? world.gate.gateId : null;
-      send(world, gateId, { passport: 'x', request: { ...request, amount: 1.5 } });
-      const passportId =
-        outcome.kind === 'verified' && token === 'verified' ? outcome.passport.passportId : null;
-      const tokenHash =
-        outcome.kind === 'verified' && token === 'verified' ? outcome.passport.tokenHash : null;
-      expect(world.spooled[0]?.record).toMatchObject({
-        chain_id: passportId ?? gateId ?? accountId,
-        passport_id: passportId,
-        gate_id: gateId,
-        token_hash: tokenHash,
-        decision: token === 'verified' ? 'PERMIT' : 'BLOCK',
-        permission_key: 'orders:create',
-        amount_micro_usd: 1_500_000,
-        timestamp_ms: now,
-        caller_mode: 'live',
-      });
-    });
-  });
-
-  it('leaves no request open', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
+  it('writes the record of a passport whose key was compromised into the chain of the gate, not into its own', async () => {
+    const world = await setUpVerified();
+    world.world.standing = { ...active, isKeyCompromised: true };
     send(world, world.gate.gateId, { passport: 'x', request });
-    send(world, world.gate.gateId, { passport: 5 });
-    world.spooled[0]?.owner.onWritten();
-    await until(() => world.answers.openRequests === 0, { what: 'no open request' });
+    const { gateId } = world.gate;
+    const foreign = { chain_id: gateId, passport_id: null, token_hash: null, decision: 'BLOCK' };
+    expect(world.spooled.map(({ record }) => record)).toMatchObject([foreign]);
   });
 
   describe('with an idempotency key', () => {
@@ -534,9 +430,7 @@ describe('a check, from its body to its answer,', () => {
     } as const;
 
     async function permitted() {
-      const world = setUp();
-      close = world.close;
-      world.world.outcome = await world.outcomeOf(service.token());
+      const world = await setUpVerified();
       const client = send(world, world.gate.gateId, { passport: 'x', request: keyed });
       const [sent] = world.settling;
       if (sent === undefined) throw new Error('a PERMIT with a key is settled');
@@ -563,28 +457,6 @@ describe('a check, from its body to its answer,', () => {
       expect([...answers.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
     });
 
-    it('answers the first PERMIT again, and counts and records no second one', async () => {
-      const { sent, client, spooled, answers } = await permitted();
-      sent.onOutcome({ kind: 'replayed', first });
-      expect(bodies(client)).toEqual([
-        {
-          decision: 'PERMIT',
-          reason: null,
-          attestation_id: first.attestation_id,
-          constraints_evaluated: ['passport'],
-        },
-      ]);
-      expect([spooled.length, [...answers.decisions]]).toEqual([0, []]);
-    });
-
-    it('blocks a first PERMIT that comes back for a passport that was revoked meanwhile', async () => {
-      const { sent, client, spooled, world } = await permitted();
-      world.standing = { ...active, status: 'revoked' };
-      sent.onOutcome({ kind: 'replayed', first });
-      spooled[0]?.owner.onWritten();
-      expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
-    });
-
     it('waits for a duplicate before a limit refuses it, and sends no look-up for a client that disconnected', async () => {
       const window = windowAt('day', now);
       const grant = { granted: 0, limit: 1, leased: 1, starts_at_ms: window.startsAtMs };
@@ -596,7 +468,6 @@ describe('a check, from its body to its answer,', () => {
           grants: asks.map(() => ({ ...grant, ends_at_ms: window.endsAtMs, left_ms: window.endsAtMs - now })),
         };
       });
-      close = world.close;
       world.world.outcome = await world.outcomeOf(service.token());
       const rateLimits = {
         per: 'gate',
@@ -623,7 +494,6 @@ describe('a check, from its body to its answer,', () => {
 
     it('lets one passport leave others room to wait for a limit that may change', async () => {
       const world = setUp();
-      close = world.close;
       const tokens = [service.token(), service.token()];
       const [crowd, other] = await Promise.all(tokens.map(world.outcomeOf));
       const waiting = { kind: 'refused', message: 'changed', is_passing: true, is_closed: true } as const;
@@ -647,50 +517,6 @@ describe('a check, from its body to its answer,', () => {
         settleLimits.retries.waitingPerOwnerMax,
       );
       passing(sentBefore + 1);
-    });
-
-    it('answers 409 where the key belongs to another request', async () => {
-      const { sent, client, spooled, voids } = await permitted();
-      sent.onOutcome({ kind: 'conflict' });
-      voids[0]?.owner.onWritten();
-      expect(bodies(client)[0]).toMatchObject({ error: { code: 'idempotency_conflict', status: 409 } });
-      expect(spooled).toHaveLength(0);
-    });
-
-    it.each([
-      ['shed', { kind: 'shed' }, 0],
-      ['late', { kind: 'late' }, 1],
-      ['refused', { kind: 'refused', message: 'no such gate' }, 1],
-    ] as const)(
-      'makes no decision, and records nothing, where the settlement was %s',
-      async (_kind, outcome, voided) => {
-        const { sent, client, spooled, voids, settling, answers } = await permitted();
-        sent.onOutcome(outcome);
-        voids[0]?.owner.onWritten();
-        expect(bodies(client)).toEqual([
-          { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
-        ]);
-        expect([spooled.length, voids.length, settling.length, answers.shed]).toEqual([0, voided, 1, 1]);
-        expect([...answers.decisions]).toEqual([]);
-      },
-    );
-
-    it('settles anew, in a moment, where an earlier delivery of the settlement was voided', async () => {
-      const { sent, client, settling, spooled, voids, answers } = await permitted();
-      sent.onOutcome({ kind: 'voided' });
-      // It is void already; its reading is not.
-      expect(voids).toHaveLength(1);
-      expect([client.replies.length, spooled.length, settling.length]).toEqual([0, 0, 1]);
-      await until(() => settling.length > 1, { what: 'the second settlement' });
-      const [first, second] = settling.map(({ settlement }) => permitIdOf(settlement));
-      expect(second).not.toBe(first);
-      expect(client.replies).toHaveLength(0);
-      settling[1]?.onOutcome({ kind: 'committed' });
-      expect(bodies(client)).toEqual([
-        expect.objectContaining({ decision: 'PERMIT', attestation_id: second }),
-      ]);
-      expect([spooled.length, voids.length, settling.length, answers.shed]).toEqual([0, 1, 2, 0]);
-      expect([...answers.decisions]).toEqual([{ outcome: 'PERMIT', reason: null, count: 1 }]);
     });
 
     it.each([
@@ -725,51 +551,6 @@ describe('a check, from its body to its answer,', () => {
         { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
       ]);
       expect([spooled.length, answers.internalErrors]).toEqual([0, 0]);
-    });
-
-    it('blocks, with a record, while the control plane is away', async () => {
-      const { sent, client, spooled, voids } = await permitted();
-      sent.onOutcome({ kind: 'away' });
-      expect(client.replies).toHaveLength(0);
-      spooled[0]?.owner.onWritten();
-      expect(bodies(client)[0]).toMatchObject({
-        decision: 'BLOCK',
-        reason: 'quota_unavailable',
-        attestation_id: spooled[0]?.record.id,
-        retry: { retryable: true },
-      });
-      expect([spooled.length, voids.length]).toEqual([1, 0]);
-    });
-
-    it('blocks for a reason that the control plane found first', async () => {
-      const { sent, client, spooled, voids } = await permitted();
-      sent.onOutcome({ kind: 'blocked', reason: 'passport_revoked' });
-      voids[0]?.owner.onWritten();
-      spooled[0]?.owner.onWritten();
-      expect(bodies(client)[0]).toMatchObject({
-        decision: 'BLOCK',
-        reason: 'passport_revoked',
-        constraints_evaluated: ['passport'],
-      });
-    });
-
-    it('voids a settlement of unknown outcome, before it answers overloaded', async () => {
-      const { sent, client, spooled, voids, answers, decider } = await permitted();
-      sent.onOutcome({ kind: 'unknown' }, false);
-      expect(client.replies).toHaveLength(0);
-      const { settlement } = sent;
-      expect(voids[0]?.entry).toEqual({
-        voids: permitIdOf(settlement),
-        reader_id: settlement.reader_id,
-        took: [],
-        amount_micro_usd: null,
-        timestamp_ms: now,
-      });
-      voids[0]?.owner.onWritten();
-      expect(bodies(client)).toEqual([
-        { error: expect.objectContaining({ code: 'overloaded', status: 503 }) },
-      ]);
-      expect([spooled.length, decider.voided, answers.openRequests]).toEqual([0, 1, 0]);
     });
 
     describe('and the PERMIT of another request', () => {
@@ -819,73 +600,10 @@ describe('a check, from its body to its answer,', () => {
         expect(voids.map(({ entry }) => entry)).toEqual([withItsReading(sent)]);
       });
     });
-
-    it.each([
-      ['that was committed', { kind: 'committed' }, 1],
-      ['whose outcome is unknown', { kind: 'unknown' }, 1],
-      ['that came to nothing', { kind: 'conflict' }, 1],
-      ['that never arrived', { kind: 'shed' }, 0],
-    ] as const)('voids for a client that went away a settlement %s', async (_what, outcome, voided) => {
-      const { sent, client, spooled, voids, answers } = await permitted();
-      client.isAborted = true;
-      sent.onOutcome(outcome);
-      voids[0]?.owner.onWritten();
-      expect([client.replies.length, spooled.length, voids.length]).toEqual([0, 0, voided]);
-      expect([answers.openRequests, [...answers.decisions], answers.internalErrors]).toEqual([0, [], 0]);
-    });
-  });
-
-  it('holds every later check against a first PERMIT too, with an approval and without', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
-    const keyed = { ...request, idempotency_key: 'order-1', approval_id: random.newId('appr', now) };
-    const client = send(world, world.gate.gateId, { passport: 'x', request: keyed });
-    expect(world.settling[0]?.settlement.kind).toBe('look_up');
-    world.gates.set(world.gate.gateId, {
-      ...world.gate,
-      allowedDomains: compileDomains(['api.example.com']),
-    });
-    const first = { attestation_id: random.newId('att', now), constraints_evaluated: [], pii: [] };
-    world.settling[0]?.onOutcome({ kind: 'replayed', first });
-    world.spooled[0]?.owner.onWritten();
-    expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'domain_missing' });
-  });
-
-  it('decides nothing on an approval before its state is known', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
-    const approvalId = random.newId('appr', now);
-    const presented = { ...request, approval_id: approvalId };
-    const client = send(world, world.gate.gateId, { passport: 'x', request: presented });
-    expect(world.settling[0]?.settlement).toMatchObject({
-      kind: 'look_up',
-      approval_id: approvalId,
-    });
-    expect([client.replies.length, world.spooled.length]).toEqual([0, 0]);
-    world.settling[0]?.onOutcome({ kind: 'approval', standing: 'denied', expires_at_ms: now });
-    world.spooled[0]?.owner.onWritten();
-    expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'approval_denied' });
-  });
-
-  it('decides again when another request was first to use its approval', async () => {
-    const world = setUp();
-    close = world.close;
-    world.world.outcome = await world.outcomeOf(service.token());
-    const presented = { ...request, approval_id: random.newId('appr', now) };
-    const client = send(world, world.gate.gateId, { passport: 'x', request: presented });
-    world.settling[0]?.onOutcome({ kind: 'approval', standing: 'approved', expires_at_ms: now });
-    expect(world.settling[1]?.settlement.kind).toBe('permit');
-    world.settling[1]?.onOutcome({ kind: 'approval', standing: 'used', expires_at_ms: now });
-    world.voids[0]?.owner.onWritten();
-    world.spooled[0]?.owner.onWritten();
-    expect(bodies(client)[0]).toMatchObject({ decision: 'BLOCK', reason: 'approval_used' });
   });
 
   it('in this process waits for no passport but its own', async () => {
     const world = setUp();
-    close = world.close;
     const { gate, intake, answers, asked, spooled } = world;
     const verified = await world.outcomeOf(service.token());
     const checks = new InProcessChecks({

@@ -1,18 +1,18 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import type { Settlement } from '../../shared/wire/settlement.ts';
-import { syncVersion, syncVersionHeader } from '../../shared/wire/sync.ts';
+import type { Settlement } from '../../shared/wire/sync/settlement.ts';
+import { syncVersion, syncVersionHeader } from '../../shared/wire/sync/sync.ts';
 import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
 import { ControlPlaneError } from '../../sidecar/replica/control-plane-error.ts';
-import { numbered } from '../support/model-service.ts';
-import { sampleId } from '../support/sample-chains.ts';
-import { spooledRecord } from '../support/spooled-record.ts';
-import { until } from '../support/until.ts';
+import { type ListeningServer, listening } from '../support/base/listening.ts';
+import { until } from '../support/base/until.ts';
+import { numbered } from '../support/data/model-service.ts';
+import { sampleId } from '../support/data/sample-chains.ts';
+import { spooledRecord } from '../support/data/spooled-record.ts';
 
 interface Seen {
   readonly method: string | undefined;
@@ -25,14 +25,14 @@ interface Seen {
 const sidecarId = `side_${'0'.repeat(26)}` as SidecarId;
 const apiKey = 'at_live_of_a_test';
 const position = { account: { revision: 1, mark: 'a' }, global: { revision: 2, mark: 'g' } };
-let server: Server;
+let server: ListeningServer;
 let client: ControlPlaneClient;
 let seen: Seen[];
 let answer: (request: IncomingMessage, response: ServerResponse) => void;
 
 beforeEach(async () => {
   seen = [];
-  server = createServer((request, response) => {
+  const handler = createServer((request, response) => {
     void text(request).then((body) => {
       const { method, url, headers } = request;
       const version = headers[syncVersionHeader];
@@ -40,10 +40,9 @@ beforeEach(async () => {
       answer(request, response);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  server = await listening(handler);
   client = new ControlPlaneClient({
-    origin: `http://127.0.0.1:${port}`,
+    origin: server.origin,
     apiKey,
     sidecarId,
     clock: systemClock,
@@ -52,8 +51,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await client.close();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+  await server.close();
 });
 
 const json = (status: number, body: unknown) => {
@@ -171,40 +169,6 @@ describe('the client of the control plane', () => {
       await settle(form1);
       expect(seen, 'form 1 is sent once').toHaveLength(4);
     });
-
-    it('takes any other refusal as it is', async () => {
-      await connected();
-      answer = (_request, response) => {
-        const error = {
-          code: 'invalid_request',
-          message: 'No.',
-          status: 400,
-          param: 'epoch',
-          request_id: 'r',
-        };
-        response.writeHead(400).end(JSON.stringify({ error }));
-      };
-      await expect(client.shipAttestations(Buffer.from('{"form":2}'))).rejects.toThrow('No.');
-      expect(seen).toHaveLength(2);
-    });
-  });
-
-  it('asks for changes after the applied position', async () => {
-    await connected();
-    const body = {
-      entries: [],
-      account_head: 1,
-      global_head: 2,
-      heads_age_ms: 0.5,
-      held_ms: 9,
-      replica: 'r',
-      now_ms: 5,
-    };
-    json(200, { ...body, snapshot_needed: false });
-    await client.changes(position, 700, noSignal);
-    expect(seen[1]?.url).toBe(
-      `/v1/sync/changes?sidecar_id=${sidecarId}&connection_id=conn&account_after=1&account_mark=a&global_after=2&global_mark=g&wait_ms=700`,
-    );
   });
 
   it('throws the error of the answer, without the key or the connection in its message', async () => {
@@ -216,17 +180,6 @@ describe('the client of the control plane', () => {
     expect(String(failure)).not.toContain('conn=');
     expect(String(failure)).not.toContain('connection_id');
     expect(String(failure)).not.toContain(apiKey);
-  });
-
-  it.each([
-    ['an error page of something in between', 502, '<html>'],
-    ['a good status with something else', 200, '{"snapshot":1}'],
-    ['nothing', 200, ''],
-  ])('throws for %s', async (_what, status, body) => {
-    answer = (_request, response) => {
-      response.writeHead(status).end(body);
-    };
-    await expect(client.snapshot()).rejects.toMatchObject({ name: 'ControlPlaneError', status, code: null });
   });
 
   it('gives up an answer that is larger than it may be', async () => {
@@ -275,22 +228,5 @@ describe('the client of the control plane', () => {
     reply();
     await late;
     expect(client.connection).toBe(newer);
-  });
-
-  it('throws if there is no answer', async () => {
-    answer = (request) => request.socket.destroy();
-    await expect(client.snapshot()).rejects.toThrow();
-  });
-
-  it('ends a call in flight when it is closed', async () => {
-    let hasArrived: () => void = () => undefined;
-    const arrival = new Promise<void>((resolve) => {
-      hasArrived = resolve;
-    });
-    answer = () => hasArrived();
-    const call = expect(client.snapshot()).rejects.toThrow();
-    await arrival;
-    await client.close();
-    await call;
   });
 });

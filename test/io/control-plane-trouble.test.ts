@@ -1,30 +1,27 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createServer as createTcpServer, type Server } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { SidecarId } from '../../shared/model/ids.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { ControlPlaneClient } from '../../sidecar/replica/control-plane-client.ts';
-import { testCa } from '../support/certificates.ts';
-import { freePort } from '../support/free-port.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { testCa } from '../support/base/certificates.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { type ListeningServer, listening } from '../support/base/listening.ts';
+import { useFolder } from '../support/base/use.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
-const servers: Server[] = [];
+const servers: ListeningServer[] = [];
 afterEach(async () => {
-  for (const server of servers.splice(0)) {
-    if ('closeAllConnections' in server && typeof server.closeAllConnections === 'function')
-      server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  }
+  for (const server of servers.splice(0)) await server.close();
 });
 
 async function portOf(server: Server): Promise<number> {
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
+  const started = await listening(server);
+  servers.push(started);
+  return started.port;
 }
 
 /** What a sidecar says of the control plane at this origin. */
@@ -113,11 +110,7 @@ describe('what stands between a sidecar and its control plane', () => {
 });
 
 describe('the certificate of a control plane', () => {
-  let folder: ReturnType<typeof temporaryFolder>;
-  beforeAll(() => {
-    folder = temporaryFolder();
-  });
-  afterAll(() => folder?.remove());
+  const folder = useFolder();
 
   it('by an unknown CA is named with the setting that names one', async () => {
     await sharedService('openssl');

@@ -1,16 +1,12 @@
 import { fstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { type CommitOutcome, GroupCommit } from '../../sidecar/attest/group-commit.ts';
 import { nodeFiles } from '../../sidecar/attest/spool-files.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { useFolder } from '../support/base/use.ts';
 
-let folder: ReturnType<typeof temporaryFolder>;
-beforeEach(() => {
-  folder = temporaryFolder();
-});
-afterEach(() => folder.remove());
+const folder = useFolder();
 
 /** On a disk that takes until `freed` to close a file: it has many blocks to free. */
 function slowCloser() {

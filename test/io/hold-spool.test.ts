@@ -2,17 +2,14 @@ import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'n
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { holdSpool } from '../../sidecar/attest/hold-spool.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
 import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
-import { openTestSpool, random, type TemporaryFolder, temporarySpoolFolder } from '../support/spooled.ts';
+import { useFolder } from '../support/base/use.ts';
+import { openTestSpool, random } from '../support/data/spooled.ts';
 
-let folder: TemporaryFolder;
-beforeEach(() => {
-  folder = temporarySpoolFolder();
-});
-afterEach(() => folder.remove());
+const folder = useFolder();
 
 const sockets = (): string[] => readdirSync(folder.path).filter((name) => name.endsWith('.sock'));
 
@@ -101,8 +98,7 @@ describe('two starts on one spool', () => {
         expect(seen?.isCertain ?? false, `${turns} turns apart`).toBe(false);
       }
       for (const spool of spools) await spool.close();
-      folder.remove();
-      folder = temporarySpoolFolder();
+      folder.renew();
     }
   });
 

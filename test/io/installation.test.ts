@@ -1,34 +1,29 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { useFolder } from '../support/base/use.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** What `npm ci` says about the lock file before it downloads anything. */
 describe('npm ci', () => {
-  let folder: string;
-
-  beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'agent-trust-test-'));
-  });
-  afterEach(() => rm(folder, { recursive: true, force: true }));
+  const folder = useFolder();
 
   /**
    * In a folder of its own: npm must see a clean clone, and must not touch ours. Resolves to everything that
    * npm wrote.
    */
   async function planInstallation(lock: string): Promise<string> {
-    await writeFile(join(folder, 'package.json'), await readFile(join(root, 'package.json')));
-    await writeFile(join(folder, 'package-lock.json'), lock);
+    await writeFile(join(folder.path, 'package.json'), await readFile(join(root, 'package.json')));
+    await writeFile(join(folder.path, 'package-lock.json'), lock);
     const { stdout, stderr } = await run(
       'npm',
       ['ci', '--dry-run', '--offline', '--ignore-scripts', '--no-audit', '--no-fund'],
-      { cwd: folder },
+      { cwd: folder.path },
     );
     return stdout + stderr;
   }

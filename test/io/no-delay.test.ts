@@ -4,13 +4,13 @@ import { connect } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DebianPostgres, makeOwnedDatabase } from '../../bench/harness/debian-postgres.ts';
-import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { type TestRedis, testRedis } from '../support/redis.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { type Receiver, startReceiver } from '../support/peers/receiver.ts';
+import { type TestRedis, testRedis } from '../support/peers/redis.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { testDebianPostgres } from '../support/run/debian-postgres.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 /** The ports of both ends of each connected TCP socket of a process, and TCP_NODELAY as the kernel has it. */
 const script = `

@@ -9,13 +9,13 @@ function leftBy(program: URL): { readonly kept: number; readonly given: number }
 }
 
 it('checks that have waited leave what they are made of to the young generation', () => {
-  const { kept, given } = leftBy(new URL('../support/waited-checks.ts', import.meta.url));
+  const { kept, given } = leftBy(new URL('../support/base/waited-checks.ts', import.meta.url));
   expect(given).toBeGreaterThan(5_000_000);
   expect(kept).toBeLessThan(given / 8);
 });
 
 it('members that come to an old map and go again are left to the young generation', () => {
-  const { kept, given } = leftBy(new URL('../support/passed-members.ts', import.meta.url));
+  const { kept, given } = leftBy(new URL('../support/base/passed-members.ts', import.meta.url));
   expect(given).toBeGreaterThan(5_000_000);
   expect(kept).toBeLessThan(given / 8);
 });

@@ -12,20 +12,19 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   copyBinaries,
   findPostgresBinaries,
   linkLibraries,
   type PostgresBinaries,
 } from '../../control-plane/storage/postgres-binaries.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { useFolder } from '../support/base/use.ts';
 
 describe('the binaries of PostgreSQL', () => {
-  let folder: ReturnType<typeof temporaryFolder>;
+  const folder = useFolder();
   let binaries: PostgresBinaries;
   beforeEach(() => {
-    folder = temporaryFolder();
     const directory = join(folder.path, 'package', 'native');
     mkdirSync(join(directory, 'lib'), { recursive: true });
     mkdirSync(join(directory, 'bin'));
@@ -38,7 +37,6 @@ describe('the binaries of PostgreSQL', () => {
     );
     binaries = { directory, version: '1.2', libraryPath: '' };
   });
-  afterEach(() => folder.remove());
 
   const link = () => join(binaries.directory, 'lib', 'libx.so.1');
   const linkThem = () => linkLibraries(binaries, join(folder.path, 'spare'));

@@ -1,24 +1,20 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import type { Signer } from '../../shared/crypto/ed25519.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import {
-  type DecisionReceipt,
-  type ReceiptStatement,
-  receiptTurnMax,
-  type SidecarCertificate,
-} from '../../shared/wire/decision-receipt.ts';
+import type {
+  DecisionReceipt,
+  ReceiptStatement,
+  SidecarCertificate,
+} from '../../shared/wire/evidence/decision-receipt.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
 import { nodeFiles } from '../../sidecar/attest/spool-files.ts';
 import { Receipts } from '../../sidecar/decide/receipts.ts';
-import { openTestSpool, type TemporaryFolder, temporarySpoolFolder } from '../support/spooled.ts';
-import { inParts, spooledRecord } from '../support/spooled-record.ts';
+import { useFolder } from '../support/base/use.ts';
+import { openTestSpool } from '../support/data/spooled.ts';
+import { inParts, spooledRecord } from '../support/data/spooled-record.ts';
 
-let folder: TemporaryFolder;
-beforeEach(() => {
-  folder = temporarySpoolFolder();
-});
-afterEach(() => folder.remove());
+const folder = useFolder();
 
 const real = chooseEd25519().signer(Buffer.alloc(32, 9));
 let signatures = 0;
@@ -97,24 +93,5 @@ describe('a receipt', () => {
       });
     await Promise.resolve();
     expect(told).toEqual(['att_1', 'att_2']);
-  });
-
-  it('of ten thousand in a turn costs as many signatures as there are full trees, behind the turn', async () => {
-    const receipts = receiptsOf({ whenDurable: (onSettled) => onSettled('durable') });
-    const count = 10_000;
-    signatures = 0;
-    const signed: DecisionReceipt[] = [];
-    for (let place = 0; place < count; place++)
-      receipts.issue(statement(place), place % 2 === 0, (receipt) => {
-        if (receipt !== null) signed.push(receipt);
-      });
-    expect(signed).toEqual([]);
-    // Behind this turn, and before anything else: no deadline comes in between.
-    await Promise.resolve();
-    await Promise.resolve();
-    expect(signed).toHaveLength(count);
-    expect(signatures).toBe(2 * Math.ceil(count / 2 / receiptTurnMax));
-    expect(Math.max(...signed.map(({ path }) => path.length))).toBe(10);
-    expect(new Set(signed.map((receipt) => receipt.statement.attestation_id)).size).toBe(count);
   });
 });

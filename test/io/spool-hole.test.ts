@@ -1,28 +1,19 @@
-import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
-import type { SpooledRecord } from '../../shared/wire/sync.ts';
+import type { SpooledRecord } from '../../shared/wire/sync/sync.ts';
 import type { Spool, SpoolOptions } from '../../sidecar/attest/spool.ts';
 import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
-import {
-  appendTurn,
-  copyOfDisk,
-  openTestSpool,
-  readOlderEpochs,
-  type TemporaryFolder,
-  temporarySpoolFolder,
-} from '../support/spooled.ts';
-import { spooledRecord } from '../support/spooled-record.ts';
-import { until } from '../support/until.ts';
+import type { TemporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { useFolder } from '../support/base/use.ts';
+import { appendTurn, copyOfDisk, openTestSpool, readOlderEpochs } from '../support/data/spooled.ts';
+import { spooledRecord } from '../support/data/spooled-record.ts';
 
 const segmentBytesMax = 10_000;
 
-let folder: TemporaryFolder;
-beforeEach(() => {
-  folder = temporarySpoolFolder();
-});
-afterEach(() => folder.remove());
+const folder = useFolder();
 
 async function play(
   turns: number,
@@ -73,8 +64,7 @@ describe('the file of a segment', () => {
       truncateSync(segmentsOf(folder).at(-1) ?? '', size);
       await until(() => spool.state === 'adrift', { what: 'it is noticed' });
       await spool.close();
-      folder.remove();
-      folder = temporarySpoolFolder();
+      folder.renew();
     }
   });
 
@@ -98,15 +88,6 @@ describe('the file of a segment', () => {
 });
 
 describe('the hole that a killed writer leaves', () => {
-  it('is ignored: each record is read, and nothing is torn or damaged', async () => {
-    const { spool, records } = await play(12);
-    const disk = copyOfDisk(folder);
-    await spool.close();
-    expect(statSync(segmentsOf(disk).at(-1) ?? '').size).toBe(segmentBytesMax);
-    expect(await readOlderEpochs(disk.path)).toEqual([{ firstSeq: 1, items: records, damagedPlaces: 0 }]);
-    disk.remove();
-  });
-
   it('leaves the end certain, unless the disk has lost a write', async () => {
     const { spool } = await play(2);
     await spool.close();
@@ -120,39 +101,5 @@ describe('the hole that a killed writer leaves', () => {
     const failing: SpoolFiles = { ...nodeFiles, syncFile: () => Promise.reject(new Error('EIO')) };
     expect(await isCertain(failing)).toBe(false);
     expect(await isCertain(nodeFiles)).toBe(true);
-  });
-
-  it('begins behind the rest of a torn write, which is reported', async () => {
-    const { spool, records } = await play(3);
-    const disk = copyOfDisk(folder);
-    await spool.close();
-    const [path = ''] = segmentsOf(disk);
-    const content = readFileSync(path);
-    const end = must(spool.epochs[0]?.segments[0], 'one segment').bytes;
-    content.fill(0, end - 100);
-    writeFileSync(path, content);
-    expect(await readOlderEpochs(disk.path)).toEqual([
-      { firstSeq: 1, items: records.slice(0, -2), damagedPlaces: 0 },
-    ]);
-    disk.remove();
-  });
-
-  it('has no records behind it: zeros between records are damage, and their numbers are given up', async () => {
-    const { spool, records } = await play(3, { segmentBytesMax: 100_000 });
-    const disk = copyOfDisk(folder);
-    const end = must(spool.epochs[0]?.segments[0], 'one segment').bytes;
-    await spool.close();
-    const [path = ''] = segmentsOf(disk);
-    const content = readFileSync(path);
-    content.fill(0, Math.round(end / 3) + 8, Math.round((end * 2) / 3) - 8);
-    writeFileSync(path, content);
-    const [found] = await readOlderEpochs(disk.path);
-    expect(found?.damagedPlaces).toBe(1);
-    expect(found?.items).toEqual([
-      ...records.slice(0, 2),
-      { void: 'damaged', count: 2 },
-      ...records.slice(4),
-    ]);
-    disk.remove();
   });
 });

@@ -9,33 +9,23 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync.ts';
+import type { SettlementVoid, SpooledRecord } from '../../shared/wire/sync/sync.ts';
 import type { Spool, SpoolOptions } from '../../sidecar/attest/spool.ts';
 import { nodeFiles } from '../../sidecar/attest/spool-files.ts';
 import { frameBytesMax } from '../../sidecar/attest/spool-segment.ts';
-import { faultyFiles } from '../support/faulty-files.ts';
-import {
-  appendTurn,
-  openTestSpool,
-  ownerOf,
-  readOlderEpochs,
-  type TemporaryFolder,
-  temporarySpoolFolder,
-} from '../support/spooled.ts';
-import { inParts, spooledRecord } from '../support/spooled-record.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { useFolder } from '../support/base/use.ts';
+import { appendTurn, openTestSpool, ownerOf, readOlderEpochs } from '../support/data/spooled.ts';
+import { inParts, spooledRecord } from '../support/data/spooled-record.ts';
+import { faultyFiles } from '../support/peers/faulty-files.ts';
 
-let folder: TemporaryFolder;
-beforeEach(() => {
-  folder = temporarySpoolFolder();
-});
+const folder = useFolder();
 afterEach(() => {
   vi.useRealTimers();
-  folder.remove();
 });
 
 /** A disk that works and remembers what it was asked. */
@@ -212,19 +202,6 @@ describe('spool', () => {
     await spool.close();
   });
 
-  it('makes its own folder durable, not only the content', async () => {
-    const synced: string[] = [];
-    const files = {
-      ...nodeFiles,
-      syncFolder: async (path: string) => {
-        synced.push(path);
-      },
-    };
-    const spool = await openTestSpool(`${folder.path}/new`, { files });
-    expect(synced).toEqual([`${folder.path}/new`, folder.path]);
-    await spool.close();
-  });
-
   it('starts a new epoch each time, later by name, and keeps empty ones until their end is known', async () => {
     for (const records of [[spooledRecord()], [], [spooledRecord()]]) {
       const spool = await openTestSpool(folder.path);
@@ -242,14 +219,6 @@ describe('spool', () => {
       '00000004',
     ]);
     expect(epochFolders()[3]).not.toContain('eeee');
-  });
-
-  it('keeps the numbering when a segment is full', async () => {
-    const spool = await openTestSpool(folder.path, { segmentBytesMax: 1 });
-    for (let turn = 0; turn < 3; turn++) await appendTurn(spool, [spooledRecord(), spooledRecord()]);
-    const names = readdirSync(`${folder.path}/${epochFolders()[0]}`).filter((name) => name.endsWith('.seg'));
-    expect(names).toEqual(['0000000000000001.seg', '0000000000000003.seg', '0000000000000005.seg']);
-    await spool.close();
   });
 
   it('notifies the other owners when one of them throws', async () => {
@@ -285,14 +254,6 @@ describe('spool', () => {
     expect(outcome).toBe('written');
     expect(spool.isFull).toBe(true);
     expect((await readOlderEpochs(folder.path))[0]?.items).toEqual([record]);
-  });
-
-  it('writes only the hash of a request, and no token', async () => {
-    const spool = await openTestSpool(folder.path);
-    await appendTurn(spool, [spooledRecord()]);
-    await spool.close();
-    const [epoch] = await readOlderEpochs(folder.path);
-    expect(Object.keys(epoch?.items[0] ?? {}).sort()).toEqual(Object.keys(spooledRecord()).sort());
   });
 
   describe('is certain of the end of an earlier start', () => {

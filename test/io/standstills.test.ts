@@ -7,25 +7,26 @@ import { takeShipped } from '../../control-plane/outcomes/reported-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { isLockTimeout } from '../../control-plane/storage/database-away.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { AccountId, AttestationId, SidecarId } from '../../shared/model/ids.ts';
+import type { AttestationId, SidecarId } from '../../shared/model/ids.ts';
 import { minuteMs } from '../../shared/model/time.ts';
-import { type Api, type Reply, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { leaseHolder } from '../support/lease-holder.ts';
-import { secondControlPlane } from '../support/second-control-plane.ts';
-import { brokenRules } from '../support/sound-database.ts';
-import { standingStill } from '../support/standing-still.ts';
-import { connectSidecar, expectSoundStore, recordOf } from '../support/test-sidecar.ts';
-import { until } from '../support/until.ts';
-import { untilServed, type WalletTree, walletTree } from '../support/wallet-tree.ts';
+import { until } from '../support/base/until.ts';
+import { standingStill } from '../support/database/standing-still.ts';
+import { type Reply, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
+import { operatorOf } from '../support/service/exports.ts';
+import { leaseHolder } from '../support/service/lease-holder.ts';
+import { secondControlPlane } from '../support/service/second-control-plane.ts';
+import { brokenRules } from '../support/service/sound-database.ts';
+import { connectSidecar, expectSoundStore, recordOf } from '../support/service/test-sidecar.ts';
+import { useApi } from '../support/service/use-api.ts';
+import { untilServed, type WalletTree, walletTree } from '../support/service/wallet-tree.ts';
 
 /** Transactions of every kind that lock the window of a root wallet, and how long others wait for them. */
-let api: Api;
+const api = useApi(startOwnApi);
 let other: Database;
 /** Of the control plane that stands still. */
 let stoppedSql: Database;
 beforeAll(async () => {
-  api = await startApi();
   goToNoon(api);
   other = connect({ url: api.databaseUrl, connectionsMax: 2 });
   stoppedSql = connect({ url: api.databaseUrl });
@@ -33,7 +34,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await stoppedSql?.end({ timeout: 1 });
   await other?.end({ timeout: 1 });
-  await api?.close();
 });
 afterEach(async () => {
   expect(await brokenRules(api.deps.sql)).toEqual({});
@@ -68,9 +68,7 @@ async function branch(constraints: object = {}) {
 /** As a batch of a sidecar brings it. */
 async function reportFailed(id: string): Promise<void> {
   const nowMs = api.deps.clock.now();
-  const [operator] = await api.deps.sql<{ id: AccountId }[]>`
-    SELECT account_id AS id FROM accounts WHERE is_operator`;
-  const sourceAccount = must(operator, 'there is a first account').id;
+  const { accountId: sourceAccount } = await operatorOf(api);
   const source: SidecarId = api.deps.random.newId('side', nowMs);
   const outcome = {
     kind: 'outcome' as const,

@@ -5,10 +5,10 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { parseUrlHost } from '../../shared/wire/domain.ts';
-import { nastyUrls } from '../support/nasty-urls.ts';
-import { runs } from '../support/runs.ts';
-import { sharedService } from '../support/shared-services.ts';
+import { parseUrlHost } from '../../shared/wire/api/domain.ts';
+import { nastyUrls } from '../support/base/nasty-urls.ts';
+import { runs } from '../support/base/runs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 const withoutDot = (host: string) => host.replace(/\.$/, '').toLowerCase();
 const sameHost = (host: string | null): string | null =>

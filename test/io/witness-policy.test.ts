@@ -4,7 +4,7 @@ import { afterAll, expect, it } from 'vitest';
 import { readWitnessPolicy } from '../../control-plane/log/read-witness-policy.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { growYoungGenerationAtOnce } from '../../sidecar/startup/young-generation.ts';
-import { youngGenerationBytes, youngGenerationBytesMax } from '../support/young-generation.ts';
+import { youngGenerationBytes, youngGenerationBytesMax } from '../support/base/young-generation.ts';
 
 const growAsUsual = () => setFlagsFromString('--semi-space-growth-factor=2');
 // Other tests of this process may have started a sidecar before.

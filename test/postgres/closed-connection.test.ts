@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Transaction } from '../../control-plane/base/database.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
 
 /**
  * What the patch of the database driver is for (deploy/patches). An error that nobody can catch fails the

@@ -3,8 +3,8 @@ import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { CopyRows, copyIn } from '../../control-plane/storage/copy-rows.ts';
 import { beginReading, sendWithCommit, together } from '../../control-plane/storage/together.ts';
-import { type DistantDatabase, distantDatabase } from '../support/distant-database.ts';
-import { testDatabase } from '../support/postgres.ts';
+import { type DistantDatabase, distantDatabase } from '../support/database/distant-database.ts';
+import { testDatabase } from '../support/database/postgres.ts';
 
 let sql: Database;
 let distant: DistantDatabase;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { collectGarbage, collectYoungGarbage } from '../../shared/runtime/collect-garbage.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
 
 /**
  * What a finished query or transaction referred to must be garbage like any other, gone with the next

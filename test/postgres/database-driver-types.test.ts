@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
 
 /**
  * On each new connection the driver asks PostgreSQL for the types of arrays first, by itself. When that comes

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DebianPostgres, makeOwnedDatabase } from '../../bench/harness/debian-postgres.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { databaseFailure } from '../../control-plane/storage/database-away.ts';
-import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { untilAnswer } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { untilAnswer } from '../support/base/until.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { testDebianPostgres } from '../support/run/debian-postgres.ts';
 
 /** Every default that a server, a database or a role may have otherwise than ours. */
 const foreign = {

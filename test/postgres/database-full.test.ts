@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type DebianPostgres, makeOwnedDatabase } from '../../bench/harness/debian-postgres.ts';
 import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
-import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { call } from '../support/http-client.ts';
-import { installation } from '../support/installation.ts';
-import { testPgBouncer } from '../support/pgbouncer.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { isPassing } from '../support/sidecar-pair.ts';
-import { until, untilAnswer } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { testPgBouncer } from '../support/peers/pgbouncer.ts';
+import { installation } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { testDebianPostgres } from '../support/run/debian-postgres.ts';
+import { isPassing } from '../support/service/sidecar-pair.ts';
 
 /** A server that has fewer connections than a pool wants. */
 let server: DebianPostgres;
@@ -27,34 +27,22 @@ afterAll(async () => {
 const ask = (sql: Database, n: number) => sql<{ n: number }[]>`SELECT ${n}::int AS n, pg_sleep(0.02)`;
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
 
-/** How it allows three; what it takes back. */
-const ways: readonly (readonly [string, string, string])[] = [
-  ['the role', 'ALTER ROLE agent_trust CONNECTION LIMIT 3', 'ALTER ROLE agent_trust CONNECTION LIMIT -1'],
-  [
-    'the database',
-    'ALTER DATABASE agent_trust CONNECTION LIMIT 3',
-    'ALTER DATABASE agent_trust CONNECTION LIMIT -1',
-  ],
-];
-
-describe.each(ways)('where %s allows three connections', (_, limit, free) => {
-  it('answers all statements and transactions of a pool that wants ten', async () => {
-    await admin.unsafe(limit);
-    let refused = 0;
-    const sql = connect({ url, connectionsMax: 10, onRefused: () => (refused += 1) });
-    try {
-      const answers = await Promise.all(
-        numbers(60).map((n) => (n % 2 === 0 ? ask(sql, n) : sql.begin((tx) => ask(tx as never, n)))),
-      );
-      expect(answers.map(([row]) => row?.n)).toEqual(numbers(60));
-      expect(refused).toBeGreaterThan(0);
-      // Not one attempt for each statement: a refused connection costs the server a process.
-      expect(refused).toBeLessThan(20);
-    } finally {
-      await sql.end({ timeout: 1 });
-      await admin.unsafe(free);
-    }
-  });
+it('answers all statements and transactions of a pool that wants ten where the role has three', async () => {
+  await admin.unsafe('ALTER ROLE agent_trust CONNECTION LIMIT 3');
+  let refused = 0;
+  const sql = connect({ url, connectionsMax: 10, onRefused: () => (refused += 1) });
+  try {
+    const answers = await Promise.all(
+      numbers(60).map((n) => (n % 2 === 0 ? ask(sql, n) : sql.begin((tx) => ask(tx as never, n)))),
+    );
+    expect(answers.map(([row]) => row?.n)).toEqual(numbers(60));
+    expect(refused).toBeGreaterThan(0);
+    // Not one attempt for each statement: a refused connection costs the server a process.
+    expect(refused).toBeLessThan(20);
+  } finally {
+    await sql.end({ timeout: 1 });
+    await admin.unsafe('ALTER ROLE agent_trust CONNECTION LIMIT -1');
+  }
 });
 
 it('opens another once there is room, while all that it has are in long transactions', async () => {

@@ -3,7 +3,7 @@ import { type DebianPostgres, makeOwnedDatabase } from '../../bench/harness/debi
 import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { CopyRows, copyIn } from '../../control-plane/storage/copy-rows.ts';
-import { testDebianPostgres } from '../support/debian-postgres.ts';
+import { testDebianPostgres } from '../support/run/debian-postgres.ts';
 
 /** As most users run it: Debian's PostgreSQL over TCP, with its default settings. */
 let server: DebianPostgres;

@@ -2,9 +2,9 @@ import { type AddressInfo, createServer, connect as dial, type Socket } from 'no
 import { TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { connect } from '../../control-plane/storage/connect.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { selfSigned } from '../support/self-signed.ts';
-import { until } from '../support/until.ts';
+import { selfSigned } from '../support/base/self-signed.ts';
+import { until } from '../support/base/until.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
 
 /**
  * For TLS the driver puts its socket under another one. The end of the two must cost the work that was on
@@ -61,7 +61,7 @@ async function encryptedWayTo(far: URL): Promise<Encrypted> {
   const server = createServer((near) => {
     keep(near);
     near.once('data', () => {
-      // The eight bytes that ask for TLS, and nothing behind them.
+      // The eight bytes that ask for TLS, and nothing after them.
       near.write('S');
       const plain = new TLSSocket(near, { isServer: true, ...certificate });
       const other = dial(`${far.searchParams.get('host')}/.s.PGSQL.5432`);

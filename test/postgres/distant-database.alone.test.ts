@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type DistantDatabase, distantDatabase } from '../support/distant-database.ts';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { until } from '../support/base/until.ts';
+import { type DistantDatabase, distantDatabase } from '../support/database/distant-database.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
 
 /** A control plane and a sidecar, as processes, whose database is so far away. */
 interface Far {
@@ -112,8 +112,8 @@ it('slows keyed PERMITs down with its distance, and does not stop them', async (
   const recordsBefore = await Promise.all(places.map(recordsOf));
   // In turns, so that both have the same machine, however busy it is.
   const counts: Counted[][] = places.map(() => []);
-  for (let round = 0; round < 5; round += 1)
-    for (const [place, ask] of asks.entries()) counts[place]?.push(await askInTurn(ask, 2_000));
+  for (let round = 0; round < 3; round += 1)
+    for (const [place, ask] of asks.entries()) counts[place]?.push(await askInTurn(ask, 1_500));
   const [near = nothing, far = nothing] = counts.map(sumOf);
   const told = JSON.stringify({ near, far, counts });
   // Twice as far is at worst half as much.

@@ -22,10 +22,10 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../control-plane/storage/embedded.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
 
-const hostProgram = fileURLToPath(new URL('../support/embedded-host.ts', import.meta.url));
+const hostProgram = fileURLToPath(new URL('../support/database/embedded-host.ts', import.meta.url));
 const isRoot = process.getuid?.() === 0;
 const nobody = 65_534;
 
@@ -79,7 +79,7 @@ describe('the embedded PostgreSQL', () => {
     expect(await recall((await start()).url)).toEqual([{ answer: 42 }]);
   });
 
-  it('sorts by code point, in UTF-8 and UTC, on any locale', async () => {
+  it('sorts by code point, in UTF-8 and UTC, and listens on a socket of its owner alone', async () => {
     const { url } = await start();
     expect(
       await query(
@@ -93,21 +93,11 @@ describe('the embedded PostgreSQL', () => {
         "SELECT string_agg(x, '' ORDER BY x) AS sorted FROM unnest(ARRAY['b', 'a', 'B', 'é']) x",
       ),
     ).toEqual([{ sorted: 'Babé' }]);
-  });
-
-  it('listens on no network address, and its socket lies where only its owner gets', async () => {
-    const { url } = await start();
     expect(await query(url, "SELECT current_setting('listen_addresses') AS addresses")).toEqual([
       { addresses: '' },
     ]);
     const socketFolder = must(new URL(url).searchParams.get('host'), 'a socket');
     expect(statSync(socketFolder).mode & 0o077).toBe(0);
-  });
-
-  it('runs twice side by side in two folders', async () => {
-    const [one, two] = await Promise.all([start(join(folder.path, 'one')), start(join(folder.path, 'two'))]);
-    await remember(one.url);
-    await expect(recall(two.url)).rejects.toThrow('does not exist');
   });
 
   it('takes a path that is too long for a socket', async () => {
@@ -173,13 +163,6 @@ describe('the embedded PostgreSQL', () => {
     );
   });
 
-  it('finds the data again after everything was killed at once', async () => {
-    const { host, url } = await startHost(folder.path);
-    await remember(url);
-    kill([must(host.pid, 'it runs'), ...serversIn(folder.path)]);
-    expect(await recall((await start()).url)).toEqual([{ answer: 42 }]);
-  });
-
   it('makes a cluster that a crash left half made once more', async () => {
     const half = join(folder.path, 'postgres', 'data.unfinished');
     mkdirSync(half, { recursive: true });
@@ -196,16 +179,12 @@ describe('the embedded PostgreSQL', () => {
   });
 
   describe.runIf(isRoot)('started as root', () => {
-    it('runs as another user', async () => {
-      await start();
-      expect(statSync(`/proc/${postmasterIn(folder.path)}`).uid).not.toBe(0);
-    });
-
     it('opens its own folder to that user, for passing through and nothing else', async () => {
       chmodSync(folder.path, 0o700);
       const { relocation } = await start();
       expect(relocation).toBeNull();
       expect(statSync(folder.path).mode & 0o777).toBe(0o710);
+      expect(statSync(`/proc/${postmasterIn(folder.path)}`).uid).not.toBe(0);
     });
 
     it('keeps the data elsewhere where a folder on the way is closed, says so, and finds them again', async () => {

@@ -3,9 +3,9 @@ import type { DebianPostgres } from '../../bench/harness/debian-postgres.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { waitForDatabase } from '../../control-plane/storage/wait-for-database.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { type TestPgBouncer, testPgBouncer } from '../support/pgbouncer.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import { type TestPgBouncer, testPgBouncer } from '../support/peers/pgbouncer.ts';
+import { testDebianPostgres } from '../support/run/debian-postgres.ts';
 
 /** Two servers, and a PgBouncer in front of each, which keeps its clients when its server turns read-only. */
 let servers: readonly DebianPostgres[] = [];

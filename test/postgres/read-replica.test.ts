@@ -15,12 +15,12 @@ import { inProcessBus } from '../../shared/bus/in-process.ts';
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { call } from '../support/http-client.ts';
-import { installation } from '../support/installation.ts';
-import { keptLog } from '../support/kept-log.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { keptLog } from '../support/base/kept-log.ts';
+import { until } from '../support/base/until.ts';
+import { installation } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { testDebianPostgres } from '../support/run/debian-postgres.ts';
 
 /** A primary of Debian's PostgreSQL and a streaming replica of it; the clock is moved by the tests. */
 let primary: DebianPostgres;
@@ -191,7 +191,7 @@ describe('a replica', () => {
         return { ids, next_cursor: ids.length < 8 ? null : String(ids.at(-1)) };
       });
     noteChange({ sql, bus }, writer);
-    // The writer's first page comes from the primary, and another reader goes on behind it.
+    // The writer's first page comes from the primary, and another reader goes on after it.
     const first = await page(writer);
     const second = await page(reader, first.next_cursor ?? '');
     await resume();

@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { testDatabase } from '../support/database/postgres.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 /** The commands of administrators as the packed program runs them, in shells. */
 let database: Awaited<ReturnType<typeof testDatabase>>;
@@ -140,7 +140,7 @@ describe('two runs of apply at the same moment', () => {
       .toSorted();
 
   it('make one resource of each name, and both succeed', async () => {
-    for (let n = 0; n < 10; n++) {
+    for (let n = 0; n < 3; n++) {
       const round = `round-${n}-end`;
       const both = await Promise.all([ended(apply(round, 'a')), ended(apply(round, 'b'))]);
       expect(
@@ -152,7 +152,7 @@ describe('two runs of apply at the same moment', () => {
   });
 
   it('leave no double where one is killed and run again', async () => {
-    for (let n = 0; n < 5; n++) {
+    for (let n = 0; n < 2; n++) {
       const round = `killed-${n}-end`;
       const [victim, other] = [apply(round, 'a'), apply(round, 'b')];
       const others = ended(other);
@@ -171,7 +171,7 @@ describe('two runs of apply at the same moment', () => {
 });
 
 describe('completion', () => {
-  /** What bash offers behind this line. */
+  /** What bash offers after this line. */
   const inBash = (line: string) => {
     const words = line.split(' ');
     return execFileSync(

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { freePort } from '../support/free-port.ts';
-import { compiledPrograms, type Program } from '../support/programs.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { compiledPrograms, type Program } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 /** The alerts for Prometheus and the board for Grafana, against `/metrics` of both programs. */
 interface Alert {

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { call, type Reply } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { testDatabaseServer } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { testRedis } from '../support/redis.ts';
-import { roomInWindow } from '../support/room-in-window.ts';
-import { isPassing } from '../support/sidecar-pair.ts';
-import { until } from '../support/until.ts';
+import { call, type Reply } from '../support/base/http-client.ts';
+import { roomInWindow } from '../support/base/room-in-window.ts';
+import { until } from '../support/base/until.ts';
+import { testDatabaseServer } from '../support/database/postgres.ts';
+import { testRedis } from '../support/peers/redis.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { isPassing } from '../support/service/sidecar-pair.ts';
 
 /**
  * A request that waits for a person, and everybody who would like to have it without one. Two sidecars, two
@@ -98,25 +98,6 @@ describe('the story of an approval', () => {
     return { gateId, passport, order, approvalId, approved: { ...order, approval_id: approvalId } };
   }
 
-  it('of two simultaneous resolutions one wins, at any control plane, and is on record', async () => {
-    const { gateId, approvalId } = await suspended();
-    const said = await Promise.all([
-      resolve(controlPlanes[0], approvalId, 'approve'),
-      resolve(controlPlanes[1], approvalId, 'deny'),
-      resolve(controlPlanes[1], approvalId, 'approve'),
-      resolve(controlPlanes[0], approvalId, 'deny'),
-    ]);
-    expect(said.map(({ status }) => status).toSorted()).toEqual([200, 409, 409, 409]);
-    for (const { body } of said.filter(({ status }) => status === 409)) {
-      expect(body.error.code).toBe('approval_already_resolved');
-    }
-    const { status, resolved_by: resolvedBy } = await approval(approvalId);
-    expect(said.find((reply) => reply.status === 200)?.body.status).toBe(status);
-    expect(resolvedBy).toMatch(/^key_/);
-    const resolutions = (await recordsOf(gateId)).filter(({ resolution }) => resolution !== null);
-    expect(resolutions).toMatchObject([{ decision: 'SUSPEND', resolution: status }]);
-  });
-
   it('it is used once, however many present it at once, and a replay has no use of it', async () => {
     const { gateId, passport, order, approvalId, approved } = await suspended();
     expect((await resolve(controlPlanes[1], approvalId, 'approve')).status).toBe(200);
@@ -144,92 +125,6 @@ describe('the story of an approval', () => {
     ]);
     expect((await approval(approvalId)).status).toBe('used');
     expect((await recordsOf(gateId)).filter(({ decision }) => decision === 'PERMIT')).toHaveLength(1);
-  });
-
-  it('is used up by a request without a key, which says so to the next', async () => {
-    const { gateId, token, approvalId, approved } = await plainSuspended();
-    await resolve(controlPlanes[0], approvalId, 'approve');
-    const isUsed = async () => {
-      const { body } = await check(sidecars[0], gateId, token, approved);
-      // On a busy machine the answer with the PERMIT may come too late for its request: the approval is used
-      // then all the same.
-      return body.decision === 'PERMIT' || body.reason === 'approval_used';
-    };
-    await until(isUsed, { what: 'the use' });
-    expect(await decidedByBoth(gateId, token, approved)).toEqual(['approval_used', 'approval_used']);
-    expect((await recordsOf(gateId)).filter(({ decision }) => decision === 'PERMIT')).toHaveLength(1);
-  });
-
-  async function plainSuspended() {
-    const gateId = await world.createGate({ constraints: { approvals: { above_usd: 50 } } });
-    const { token } = await world.issuePassport();
-    const order = { permission_key: 'orders:create', amount: 80 };
-    const { approval_id: approvalId } = await decided(sidecars[0], gateId, token, order);
-    return { gateId, token, approvalId, approved: { ...order, approval_id: approvalId } };
-  }
-
-  it('another amount is another request, and so is another word', async () => {
-    const { gateId, passport, approvalId, approved } = await suspended();
-    await resolve(controlPlanes[0], approvalId, 'approve');
-    const others = [{ amount: 80.000001 }, { amount: 8 }, { amount: 1_000 }, { note: 'and one more' }];
-    for (const other of others) {
-      expect(await decidedByBoth(gateId, passport.token, { ...approved, ...other })).toEqual([
-        'approval_mismatch',
-        'approval_mismatch',
-      ]);
-    }
-    const stranger = await world.issuePassport();
-    expect(await decidedByBoth(gateId, stranger.token, approved)).toEqual([
-      'approval_mismatch',
-      'approval_mismatch',
-    ]);
-    expect((await approval(approvalId)).status).toBe('approved');
-    expect((await decided(sidecars[1], gateId, passport.token, approved)).decision).toBe('PERMIT');
-  });
-
-  it('is useless once denied or expired, and its money is free again', async () => {
-    const denied = await suspended();
-    const other = { ...denied.order, idempotency_key: `order-${++orders}` };
-    expect(await decidedByBoth(denied.gateId, denied.passport.token, other)).toEqual([
-      'spend_limit_exceeded',
-      'spend_limit_exceeded',
-    ]);
-    await resolve(controlPlanes[1], denied.approvalId, 'deny');
-    expect(await decidedByBoth(denied.gateId, denied.passport.token, denied.approved)).toEqual([
-      'approval_denied',
-      'approval_denied',
-    ]);
-    const late = await suspended({ expires_in_s: 3 });
-    await until(async () => (await approval(late.approvalId)).status === 'expired', { what: 'its end' });
-    expect(await decidedByBoth(late.gateId, late.passport.token, late.approved)).toEqual([
-      'approval_expired',
-      'approval_expired',
-    ]);
-    const said = await resolve(controlPlanes[0], late.approvalId, 'approve');
-    expect([said.status, said.body.error.code]).toEqual([409, 'approval_already_resolved']);
-    for (const { gateId, passport, order } of [denied, late]) {
-      await until(
-        async () => {
-          const anew = { ...order, idempotency_key: `order-${++orders}` };
-          return (await decided(sidecars[1], gateId, passport.token, anew)).decision === 'SUSPEND';
-        },
-        { what: 'the money, for another request' },
-      );
-    }
-  });
-
-  it('a passport that is revoked in between has no use of it, at any sidecar', async () => {
-    const { gateId, passport, approvalId, approved } = await suspended();
-    await resolve(controlPlanes[0], approvalId, 'approve');
-    const revoked = await world.api('POST', `/passports/${passport.id}/revoke?wait_ms=5000`, {});
-    expect(revoked.status).toBe(200);
-    for (const at of [...sidecars, ...controlPlanes]) {
-      expect(await decided(at, gateId, passport.token, approved)).toMatchObject({
-        decision: 'BLOCK',
-        reason: 'passport_revoked',
-      });
-    }
-    expect((await approval(approvalId)).status).toBe('approved');
   });
 
   it('survives kills and restarts while it is pending, and again before it is used', async () => {

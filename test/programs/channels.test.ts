@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { startMailServer } from '../support/mail-server.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { isPassing } from '../support/sidecar-pair.ts';
-import { until, untilAnswer } from '../support/until.ts';
-import { verified } from '../support/webhooks.ts';
+import { until, untilAnswer } from '../support/base/until.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
+import { startMailServer } from '../support/peers/mail-server.ts';
+import { type Receiver, startReceiver } from '../support/peers/receiver.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { isPassing } from '../support/service/sidecar-pair.ts';
+import { verified } from '../support/service/webhooks.ts';
 
 /** Channels with programs as they run in production. */
 let database: TestDatabase;
@@ -46,8 +46,8 @@ async function ask(gateId: string, passport: string, amount: number): Promise<st
 it('are told by another replica what one killed with a message under way had not noted as sent', async () => {
   const program: Running = await world.startControlPlane(env);
   const secrets: string[] = [];
-  const add = async (body: object) => {
-    const made = await world.api('POST', '/channels', { name: 'a', ...body });
+  const add = async (body: { readonly kind: string; readonly target: string }) => {
+    const made = await world.api('POST', '/channels', { name: body.kind, ...body });
     expect(made.status, JSON.stringify(made.body)).toBe(201);
     secrets.push(made.body.secret);
   };

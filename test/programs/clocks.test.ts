@@ -2,18 +2,18 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
-import { call, type Reply } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { roomInWindow } from '../support/room-in-window.ts';
-import { until } from '../support/until.ts';
+import { call, type Reply } from '../support/base/http-client.ts';
+import { roomInWindow } from '../support/base/room-in-window.ts';
+import { until } from '../support/base/until.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
 
 /**
  * Programs on machines whose clocks are wrong, and programs that are stopped: separate processes, as an
- * operator runs them.
+ * operator runs them. Most of it is waiting, so all of it waits at once.
  */
-const preload = `--import ${fileURLToPath(new URL('../support/wrong-clock.mjs', import.meta.url))}`;
+const preload = `--import ${fileURLToPath(new URL('../support/peers/wrong-clock.mjs', import.meta.url))}`;
 const clockAhead = (aheadMs: number) => ({ NODE_OPTIONS: preload, CLOCK_AHEAD_MS: String(aheadMs) });
 
 let database: TestDatabase;
@@ -53,16 +53,16 @@ const attestation = async (id: string): Promise<Reply['body']> => {
   return body;
 };
 
-describe('a control plane on a machine whose clock is wrong', () => {
+describe.concurrent('a control plane on a machine whose clock is wrong', () => {
   it('names the windows of the database, as the others do: no cap is passed in a true minute', async () => {
     const others = await Promise.all([
       world.startControlPlane(clockAhead(90 * secondMs)),
       world.startControlPlane(clockAhead(-90 * secondMs)),
     ]);
-    const limit = 10;
+    const limit = 5;
     const gateId = await world.createGate({ constraints: { rate_limits: { requests_per_minute: limit } } });
     const { token } = await world.issuePassport();
-    await roomInWindow('minute', 40 * secondMs);
+    await roomInWindow('minute', 15 * secondMs);
     const decisions: string[] = [];
     for (let i = 0; i < 3 * limit; i++) {
       for (const each of others) decisions.push((await check(each, gateId, token)).body.decision);
@@ -72,7 +72,7 @@ describe('a control plane on a machine whose clock is wrong', () => {
   });
 });
 
-describe('a sidecar on a machine whose clock is wrong', () => {
+describe.concurrent('a sidecar on a machine whose clock is wrong', () => {
   it('judges the end of a passport by the time of the control plane', async () => {
     const slow = await world.startSidecar(clockAhead(-50 * secondMs));
     const gateId = await world.createGate({ trust_level: 'L3' });
@@ -111,7 +111,7 @@ describe('a sidecar on a machine whose clock is wrong', () => {
   );
 });
 
-describe('a sidecar that was stopped', () => {
+describe.concurrent('a sidecar that was stopped', () => {
   it('permits no revoked passport to requests that waited, without any push', async () => {
     const sidecar = await world.startSidecar();
     const gateId = await world.createGate();
@@ -165,7 +165,7 @@ describe('a sidecar that was stopped', () => {
   });
 });
 
-describe('a sidecar that starts while the control plane is away', () => {
+describe.concurrent('a sidecar that starts while the control plane is away', () => {
   it('goes by the clock of its machine, at gates that decide on an old state only, until it gets the true time', async () => {
     const gateway = await world.startControlPlane();
     const aheadMs = -30 * secondMs;

@@ -1,15 +1,15 @@
 import { utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runCommand } from '../support/command.ts';
-import { call } from '../support/http-client.ts';
-import { httpLink, type LinkAnswer } from '../support/http-link.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { type TestRedis, testRedis } from '../support/redis.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { testDatabase } from '../support/database/postgres.ts';
+import { httpLink, type LinkAnswer } from '../support/peers/http-link.ts';
+import { type TestRedis, testRedis } from '../support/peers/redis.ts';
+import { runCommand } from '../support/programs/command.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
 
 /** `agent-trust doctor` at programs that run, and at what goes wrong with them. */
 let database: Awaited<ReturnType<typeof testDatabase>>;
@@ -87,7 +87,9 @@ it('finds all of it well, in a line for each part', async () => {
     'database ok',
     'redis ok',
     'records ok',
+    'balance ok',
     'wallets ok',
+    'approvers ok',
     'sidecar ok',
     'spool ok',
     'backup ok',

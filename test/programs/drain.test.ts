@@ -3,14 +3,14 @@ import { closeSync, constants, mkdirSync, openSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hasCode } from '../../shared/runtime/system-error.ts';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation } from '../support/installation.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { bundledPrograms, type Programs } from '../support/programs.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { testDatabase } from '../support/database/postgres.ts';
+import { type Installation, installation } from '../support/programs/installation.ts';
+import { bundledPrograms, type Programs } from '../support/programs/programs.ts';
 
 let programs: Programs;
 beforeAll(async () => {
@@ -33,7 +33,8 @@ function get(url: string): Promise<{ status: number; connection: string | undefi
   }).finally(() => agent.destroy());
 }
 
-describe('SIGTERM', () => {
+/** Most of it is waiting, so all of it waits at once. */
+describe.concurrent('SIGTERM', () => {
   let database: Awaited<ReturnType<typeof testDatabase>>;
   let world: Installation;
   beforeAll(async () => {
@@ -116,20 +117,12 @@ describe('SIGTERM', () => {
   });
 });
 
-describe('SIGTERM during a start on a file system that does not answer', () => {
-  let folder: ReturnType<typeof temporaryFolder>;
-  let writer: number | null = null;
-  afterEach(() => {
-    if (writer !== null) closeSync(writer);
-    writer = null;
-    folder.remove();
-  });
-
+describe.concurrent('a start that gets no further', () => {
   it.each([
     ['sidecar', 'sidecar/0/sidecar-id'],
     ['control-plane', 'master-key'],
-  ])('ends the %s', async (command, file) => {
-    folder = temporaryFolder();
+  ])('ends on SIGTERM although a file of the %s does not answer', async (command, file) => {
+    const folder = temporaryFolder();
     const path = join(folder.path, file);
     mkdirSync(join(path, '..'), { recursive: true });
     // Whoever opens it to read waits for a writer, for ever.
@@ -142,6 +135,7 @@ describe('SIGTERM during a start on a file system that does not answer', () => {
       SIDECAR_API_KEY: `at_live_${'k'.repeat(40)}`,
       LOG_LEVEL: 'debug',
     });
+    let writer: number | null = null;
     await until(
       () => {
         writer ??= holdReader(path);
@@ -153,6 +147,23 @@ describe('SIGTERM during a start on a file system that does not answer', () => {
     await program.waitFor(/"msg":"stopping"/);
     await exited;
     expect(program.output()).toMatch(/ending the start takes too long and is cut short/);
+    if (writer !== null) closeSync(writer);
+    folder.remove();
+  });
+
+  it('waits for a database that is not there with a clear message, then ends with exit code 1', async () => {
+    const folder = temporaryFolder();
+    const program = programs.start(['control-plane'], {
+      DATABASE_URL: 'postgres://nobody:hunter2@127.0.0.1:1/nothing',
+      MASTER_KEY: Buffer.alloc(32, 1).toString('base64url'),
+      DATA_DIR: folder.path,
+      PORT: '0',
+    });
+    await program.waitFor(/127\.0\.0\.1:1/);
+    expect(await program.exited).toBe(1);
+    expect(program.output()).toMatch(/DATABASE_URL/);
+    expect(program.output()).not.toContain('hunter2');
+    folder.remove();
   });
 });
 

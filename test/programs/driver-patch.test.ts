@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { refuseUnpatchedDriver } from '../../deploy/package/driver-patch.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -20,7 +20,9 @@ it('the build refuses a driver without the repair, and takes it again after the 
       promisify(execFile)(process.execPath, [...patchPackage, ...more], { cwd: folder.path });
 
     await run('--reverse');
-    expect(() => refuseUnpatchedDriver(join(driver, 'src'))).toThrow(/lacks a patch .*Run: npm run prepare$/);
+    expect(() => refuseUnpatchedDriver(join(driver, 'src'))).toThrow(
+      /lacks a patch .*Run: npm run dependencies$/,
+    );
     await run();
     expect(() => refuseUnpatchedDriver(join(driver, 'src'))).not.toThrow();
   } finally {

@@ -1,19 +1,30 @@
-import { execFileSync } from 'node:child_process';
-import { createWriteStream, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CommandError } from '../../control-plane/cli/call-api.ts';
-import type { CommandHost } from '../../control-plane/cli/host.ts';
-import { packEvidence } from '../../control-plane/cli/pack-evidence.ts';
-import { workWithApi } from '../../control-plane/cli/work.ts';
-import { writeStream } from '../../control-plane/cli/write-stream.ts';
+import { CommandError } from '../../cli/base/call-api.ts';
+import type { CommandHost } from '../../cli/base/host.ts';
+import { workWithApi } from '../../cli/base/work.ts';
+import { writeStream } from '../../cli/base/write-stream.ts';
+import { packEvidence } from '../../cli/evidence/pack-evidence.ts';
 import { minuteMs } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { type BetweenService, betweenService, type Spoil } from '../support/between-service.ts';
-import { type Ran, runCommand } from '../support/command.ts';
-import { unpackFile, verifyFolder } from '../support/evidence-pack.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { type BetweenService, betweenService, type Spoil } from '../support/peers/between-service.ts';
+import { type Ran, runCommand } from '../support/programs/command.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { unpackFile, verifyFolder } from '../support/service/evidence-pack.ts';
 
 let api: Api;
 let between: BetweenService;
@@ -22,7 +33,7 @@ const folder = temporaryFolder();
 const exportPath = '/v1/attestations/export';
 
 beforeAll(async () => {
-  api = await startApi({ origin: 'http://localhost:8080' });
+  api = await startOwnApi({ origin: 'http://localhost:8080' });
   between = await betweenService(await api.app.listen({ port: 0, host: '127.0.0.1' }));
   const since = now();
   const { gate_id: gate } = await api.createGate({});
@@ -60,6 +71,7 @@ function ranWith(
     ...{ output, errors: sink(), stdin: Object.assign(new PassThrough(), { isTTY: false }) },
     setExitCode: () => undefined,
     stopSignal: () => new AbortController().signal,
+    askDatabase: () => Promise.reject(new Error('no command of this file asks a database')),
     help: () => '',
   };
   return workWithApi(host, {}, work).catch((error: unknown) => {
@@ -88,7 +100,7 @@ const spoils: Readonly<Record<string, readonly [Spoil, string]>> = {
   ],
   'ends in the middle, as if it were whole': [
     (answer, body) => answer.end(half(body)),
-    'breaks off or is no JSON',
+    'without its last line',
   ],
   'lacks its trailer': [
     (answer, body) => answer.end(`${wholeLines(body).slice(0, -1).join('\n')}\n`),
@@ -191,20 +203,132 @@ describe('attestations export', () => {
     expect(await exported(gone)).toBe(0);
   });
 
-  it('says so where little is written to a full disk', async () => {
-    const full = Object.assign(createWriteStream('/dev/full'), { isTTY: false });
-    const said = await ranWith(full, async ({ print }) => {
-      print.item({ one: 1 });
-      return undefined;
-    });
-    expect(said).toMatch(/^Standard output cannot be written: ENOSPC/);
-  });
-
   it.each(['is cut off in the middle', 'is a 503'])('where the export %s: says so', async (name) => {
     const [how, said] = spoils[name] ?? [() => undefined, ''];
     between.spoil(exportPath, how);
     const ran = await run(['attestations', 'export']);
     expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining(said) });
+    expect(isOneLine(ran.stderr), ran.stderr).toBe(true);
+  });
+
+  it.each(['jsonl', 'json', 'dsse'])(
+    'as %s that is cut politely, at a line or in one: says so',
+    async (format) => {
+      const cuts = [
+        (body: Buffer) => `${wholeLines(body).slice(0, -1).join('\n')}\n`,
+        (body: Buffer) => body.subarray(0, -1),
+        () => '',
+      ];
+      for (const cut of cuts) {
+        between.spoil(exportPath, (answer, body) => answer.end(cut(body)));
+        const ran = await run(['attestations', 'export', '--format', format]);
+        expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining('without its last line') });
+        expect(isOneLine(ran.stderr), ran.stderr).toBe(true);
+      }
+      between.spoil(null);
+      expect((await run(['attestations', 'export', '--format', format])).code).toBe(0);
+      between.spoil('/v1/audit/export', (answer, body) => answer.end(cuts[0]?.(body)));
+      expect((await run(['audit', 'export'])).code).toBe(1);
+    },
+  );
+});
+
+describe('evidence verify of a pack of others', () => {
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+  const files = ['index.html', 'pack.json', 'records.jsonl', 'jwks.json', 'checkpoint', 'log.policy'];
+  const ways: Readonly<Record<string, (file: string) => void>> = {
+    'a link to a device': (file) => symlinkSync('/dev/zero', file),
+    'a FIFO': (file) => void execFileSync('mkfifo', [file]),
+    'a folder': (file) => mkdirSync(file),
+    'a link to a file': (file) => symlinkSync('/etc/hosts', file),
+    nothing: () => undefined,
+    empty: (file) => writeFileSync(file, ''),
+    noise: (file) => writeFileSync(file, Buffer.from('\u0000\u001b[2J\u202e\nquorum x y z\nlog\n')),
+    deep: (file) => writeFileSync(file, `${deep}\n`),
+    'a deep member': (file) => writeFileSync(file, `{"keys":${deep},"manifest":${deep}}\n`),
+    'an array': (file) => writeFileSync(file, '[null,1e999,{"keys":[{"kty":"OKP"}]}]\n'),
+    long: (file) => writeFileSync(file, `${'quorum none '.repeat(500_000)}\n`),
+  };
+  let good: string;
+  beforeAll(async () => {
+    expect(await pack('good.zip')).toMatchObject({ code: 0 });
+    good = unpackFile(path('good.zip'), path('good'));
+    // They prove nothing, and are read.
+    writeFileSync(join(good, 'checkpoint'), 'a checkpoint of no log\n');
+    writeFileSync(join(good, 'log.policy'), 'quorum none\n');
+    expect((await verifyFolder(good)).code).toBe(0);
+  });
+
+  it.each(Object.keys(ways))('in which a file is %s: ends with a sentence, at once', async (way) => {
+    for (const file of files) {
+      const folder = mkdtempSync(path('hostile-'));
+      cpSync(good, folder, { recursive: true });
+      rmSync(join(folder, file));
+      ways[way]?.(join(folder, file));
+      const began = performance.now();
+      const { code, said } = await verifyFolder(folder);
+      const what = `${file}: ${said}`;
+      const isPlain = !/link|FIFO|folder/.test(way);
+      expect(isPlain ? (file === 'checkpoint' ? [0, 2, 5] : [2, 5]) : [2], what).toContain(code);
+      expect(said, what).toMatch(/^(?:(?:OK|NOT OK|Note): .+\.\n)*(?:.+\. Nothing was verified\.\n)?$/);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal must not get
+      expect(said.replaceAll('\n', ''), what).not.toMatch(/[\u0000-\u001f\u202e]/);
+      expect(performance.now() - began, what).toBeLessThan(5_000);
+      const keys = file === 'jwks.json' ? await verifyFolder(good, { jwks: join(folder, file) }) : null;
+      const rules =
+        file === 'log.policy' ? await verifyFolder(good, { logPolicy: join(folder, file) }) : null;
+      if (way !== 'a link to a file')
+        for (const own of [keys, rules]) expect([2, 5, undefined]).toContain(own?.code);
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('by its program for Python, too', () => {
+    for (const way of ['a link to a device', 'a FIFO', 'deep', 'noise']) {
+      for (const file of ['records.jsonl', 'jwks.json']) {
+        const folder = mkdtempSync(path('python-'));
+        cpSync(good, folder, { recursive: true });
+        rmSync(join(folder, file));
+        ways[way]?.(join(folder, file));
+        const { status, stderr } = spawnSync('python3', [join(folder, 'verify.py')], {
+          encoding: 'utf8',
+          timeout: 20_000,
+        });
+        expect([2, 5], `${way} ${file}: ${stderr}`).toContain(status);
+        expect(stderr).not.toContain('Traceback');
+        rmSync(folder, { recursive: true });
+      }
+    }
+  });
+});
+
+describe('other commands that read files of others', () => {
+  it.each([
+    ['attestations', 'verify', 'FIFO', '--jwks', 'JWKS'],
+    ['attestations', 'verify', '/dev/zero', '--jwks', 'JWKS'],
+    ['attestations', 'verify', 'RECORDS', '--jwks', 'FIFO'],
+    ['attestations', 'verify', 'RECORDS', '--jwks', '/dev/zero'],
+    ['attestations', 'verify', 'RECORDS', '--jwks', 'JWKS', '--log-policy', 'FIFO'],
+    ['attestations', 'verify', 'RECORDS', '--jwks', 'JWKS', '--log-policy', 'POLICY', '--proof', '/dev/zero'],
+    ['attestations', 'replay', 'FIFO', '--jwks', 'JWKS'],
+    ['evidence', 'receipt', 'FIFO', '--jwks', 'JWKS'],
+    ['evidence', 'receipt', 'DEEP', '--jwks', 'JWKS'],
+    ['evidence', 'convict', 'FIFO', 'RECORDS', '--jwks', 'JWKS'],
+    ['apply', '-f', 'FIFO', '--plan'],
+    ['apply', '-f', '/dev/zero', '--plan'],
+    ['gates', 'create', '-f', 'FIFO'],
+    ['login', '--key-file', 'FIFO'],
+  ])('end at once where one is no plain file, or has no form: %s %s %s %s %s', async (...args) => {
+    const good = path('good/evidence');
+    const fifo = path('a-fifo');
+    if (!existsSync(fifo)) execFileSync('mkfifo', [fifo]);
+    writeFileSync(path('deep'), `${'['.repeat(100_000)}${']'.repeat(100_000)}`);
+    const named: Readonly<Record<string, string>> = {
+      ...{ FIFO: fifo, DEEP: path('deep'), JWKS: join(good, 'jwks.json') },
+      ...{ RECORDS: join(good, 'records.jsonl'), POLICY: join(good, 'log.policy') },
+    };
+    const ran = await run(args.filter((arg) => arg !== undefined).map((arg) => named[arg] ?? arg));
+    expect(ran.code, ran.stderr).toBe(2);
     expect(isOneLine(ran.stderr), ran.stderr).toBe(true);
   });
 });
@@ -214,12 +338,6 @@ it('writes one of two equal packs into one file, and tells the other', async () 
   expect(both.map(({ code }) => code).sort()).toEqual([0, 2]);
   expect(both.map(({ stderr }) => stderr).join('')).toContain('exists');
   expect(readdirSync(folder.path).filter((name) => name.startsWith('twice.zip'))).toEqual(['twice.zip']);
-});
-
-it('leaves an older file as it is', async () => {
-  writeFileSync(path('old.zip'), 'older');
-  expect(await pack('old.zip')).toMatchObject({ code: 2 });
-  expect(readFileSync(path('old.zip'), 'utf8')).toBe('older');
 });
 
 /** Root in a container may not be allowed to mount: then the test fails, and says why. */

@@ -4,9 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyAttestations } from '../../clients/node/src/verify.ts';
 import { LogWriter } from '../../control-plane/log/keep-log.ts';
 import { hourMs, minuteMs } from '../../shared/model/time.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { goToNoon } from '../support/approvals.ts';
-import { type Ran, runCommand } from '../support/command.ts';
+import { systemClock } from '../../shared/runtime/clock.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { type Ran, runCommand } from '../support/programs/command.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { goToNoon } from '../support/service/approvals.ts';
 import {
   type PackStory,
   playPackStory,
@@ -14,9 +16,8 @@ import {
   unpackStored,
   verifyFolder,
   writeFiles,
-} from '../support/evidence-pack.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { logLines, policyOf, type TestWitness, testWitness } from '../support/witnesses.ts';
+} from '../support/service/evidence-pack.ts';
+import { logLines, policyOf, type TestWitness, testWitness } from '../support/service/witnesses.ts';
 
 let api: Api;
 let witness: TestWitness;
@@ -27,12 +28,14 @@ let env: Readonly<Record<string, string>>;
 const folder = temporaryFolder();
 
 beforeAll(async () => {
-  api = await startApi({ origin: 'http://localhost:8080' });
+  api = await startOwnApi({ origin: 'http://localhost:8080' });
   goToNoon(api);
   const address = await api.app.listen({ port: 0, host: '127.0.0.1' });
   env = { AGENT_TRUST_URL: address, AGENT_TRUST_API_KEY: api.adminKey };
   witness = await testWitness('w1', logLines(api));
-  writer = new LogWriter({ ...api.deps, witnesses: policyOf([witness], 1) }, async () => undefined);
+  // The witness and those who verify go by the clock of this machine, which is not at noon.
+  const ofLog = { ...api.deps, clock: systemClock, witnesses: policyOf([witness], 1) };
+  writer = new LogWriter(ofLog, async () => undefined);
   // Times before the period belong to another pack.
   await playPackStory(api);
   api.advance(minuteMs);

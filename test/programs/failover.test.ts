@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { failover } from '../failover/failover.ts';
-import { bundledPrograms } from '../support/programs.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
 
 /** A short form of `npm run failover`: a minute, with one server that dies and one switchover. */
 it('loses, doubles and overdraws nothing when the primary dies and is switched over under load', async () => {

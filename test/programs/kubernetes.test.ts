@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Deployment, StatefulSet } from 'kubernetes-types/apps/v1.d.ts';
@@ -8,13 +8,13 @@ import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.d.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { must } from '../../shared/errors/assert.ts';
-import { freePort } from '../support/free-port.ts';
-import { call } from '../support/http-client.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { bundledPrograms, type Program } from '../support/programs.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
+import { bundledPrograms, type Program } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 /** The manifests of deploy/kubernetes: their form, how they fit together, and that programs run by them. */
 interface Manifest {
@@ -38,7 +38,10 @@ let controlPlane: readonly Manifest[];
 let server: readonly Manifest[];
 
 const build = (kubectl: string, folder: string): readonly Manifest[] => {
-  const text = execFileSync(kubectl, ['kustomize', folder], { encoding: 'utf8', stdio: 'pipe' });
+  const built = spawnSync(kubectl, ['kustomize', folder], { encoding: 'utf8' });
+  // Nothing is said of what is deprecated.
+  expect(built).toMatchObject({ status: 0, stderr: '' });
+  const text = built.stdout;
   return parseAllDocuments(text).map((each) => each.toJSON() as Manifest);
 };
 

@@ -9,10 +9,10 @@ import { logKeysOf } from '../../control-plane/log/checkpoint-round.ts';
 import { LogWriter } from '../../control-plane/log/keep-log.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { renderVkey } from '../../shared/log/note.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { findDebianProgram } from '../support/debian-program.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { findDebianProgram } from '../support/run/debian-program.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
 
 const run = promisify(execFile);
 
@@ -27,7 +27,7 @@ describe('the log, read by programs of others', () => {
   beforeAll(async () => {
     const go = await findDebianProgram('go');
     program = join(folder.path, 'log-reader');
-    copyFileSync(fileURLToPath(new URL('../support/log-reader.go', import.meta.url)), `${program}.go`);
+    copyFileSync(fileURLToPath(new URL('../support/data/log-reader.go', import.meta.url)), `${program}.go`);
     await run(go, ['build', '-o', program, `${program}.go`], {
       env: {
         ...{ PATH: process.env['PATH'], HOME: folder.path, GOCACHE: join(folder.path, 'cache') },
@@ -36,7 +36,7 @@ describe('the log, read by programs of others', () => {
       },
       timeout: 300_000,
     });
-    api = await startApi();
+    api = await startOwnApi();
     writer = new LogWriter(api.deps, async () => undefined);
     await api.app.listen({ port: 0, host: '127.0.0.1' });
     url = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}/log/`;

@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort } from '../support/free-port.ts';
-import { call } from '../support/http-client.ts';
-import { bundledPrograms, type Program } from '../support/programs.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { bundledPrograms, type Program } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 /** `/metrics` of both programs as they run. */
 let folder: ReturnType<typeof temporaryFolder>;
@@ -54,10 +54,6 @@ const promtoolOn = (text: string) => {
   return { status, said: stdout + stderr };
 };
 
-it('promtool objects to a gauge that is called like a counter', () => {
-  expect(promtoolOn('# HELP a_total b\n# TYPE a_total gauge\na_total 1\n').status).not.toBe(0);
-});
-
 describe('after a decision', () => {
   const ids: string[] = [];
 
@@ -86,48 +82,6 @@ describe('after a decision', () => {
       for (const id of ids) expect(text).not.toContain(id);
       expect(text).not.toMatch(/\b(?:gate|pass|acct|key|side|iss)_[0-9a-z]{26}\b/);
     }
-  });
-
-  it('the sidecar shows decision times, answers by status, and its platform', async () => {
-    const text = await metricsOf(sidecar);
-    const name = 'agent_trust_sidecar_decision_duration_seconds';
-    const decided =
-      sampleOf(text, 'agent_trust_sidecar_decisions_total{outcome="PERMIT",reason="none"}') ?? 0;
-    expect(decided).toBeGreaterThan(0);
-    expect(sampleOf(text, `${name}_count`)).toBe(decided);
-    expect(sampleOf(text, `${name}_bucket{le="+Inf"}`)).toBe(decided);
-    expect(sampleOf(text, `${name}_sum`)).toBeGreaterThan(0);
-    expect(sampleOf(text, 'agent_trust_sidecar_http_answers_total{status="200"}')).toBeGreaterThanOrEqual(
-      decided,
-    );
-    expect(sampleOf(text, 'agent_trust_sidecar_http_answers_total{status="401"}')).toBe(1);
-    expect(sampleOf(text, 'agent_trust_sidecar_connected')).toBe(1);
-    expect(sampleOf(text, 'agent_trust_sidecar_http_fallback')).toBe(0);
-    expect(text).toMatch(
-      /agent_trust_sidecar_build_info\{version="[\d.]+",server="uWebSockets\.js",ed25519=.* 1/,
-    );
-  });
-
-  it('the control plane shows sidecars, queues, approvals and connections', async () => {
-    await until(
-      async () => (sampleOf(await metricsOf(controlPlane), 'agent_trust_ingest_lag_seconds_count') ?? 0) > 0,
-      { what: 'the record at the control plane' },
-    );
-    await until(async () => sampleOf(await metricsOf(controlPlane), 'agent_trust_connected_sidecars') === 1, {
-      what: 'the sidecar among the figures',
-    });
-    const text = await metricsOf(controlPlane);
-    for (const name of [
-      'sidecar_lag_revisions',
-      'webhook_deliveries_due',
-      'webhook_delivery_overdue_seconds',
-      'approvals_pending',
-    ]) {
-      expect(sampleOf(text, `agent_trust_${name}`), name).toBeGreaterThanOrEqual(0);
-    }
-    expect(sampleOf(text, 'agent_trust_database_figures_age_seconds')).toBeLessThan(60);
-    expect(sampleOf(text, 'agent_trust_database_connections{state="active"}')).toBeGreaterThan(0);
-    expect(text).toMatch(/agent_trust_build_info\{version="[\d.]+",ed25519=.* 1/);
   });
 });
 

@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort } from '../support/free-port.ts';
-import { call } from '../support/http-client.ts';
-import { bundledPrograms, type Program, type Programs } from '../support/programs.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { expectWithin, timeUntil } from '../support/time-promise.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { expectWithin, timeUntil } from '../support/base/time-promise.ts';
+import { until } from '../support/base/until.ts';
+import { bundledPrograms, type Program, type Programs } from '../support/programs/programs.ts';
 
 /**
  * `npm start` as a newcomer meets it: one command, nothing else installed. One folder for all tests, for each
@@ -65,9 +65,23 @@ describe('everything on one machine', () => {
       ...(body === undefined ? {} : { body }),
     });
 
+  it('says what it does while it starts, one line each with its time', async () => {
+    const { stdout } = await running();
+    const phases = [...stdout().matchAll(/^ *\d+\.\d s {2}(.+)$/gm)].map(([, what]) => what);
+    expect(phases).toEqual([
+      'starting the embedded PostgreSQL',
+      'bringing the tables up to date',
+      'starting the control plane',
+      'starting the sidecar',
+    ]);
+    expect(stdout().trimStart()).toMatch(/^\d/);
+  });
+
   it('prints lines that lead to a first PERMIT when they are pasted into a shell', async () => {
     const { stdout } = await running();
-    const script = stdout().split('To paste into a shell:')[1]?.split('Ctrl-C')[0] ?? '';
+    const script = /^To paste into a shell[^\n]*:$(.*?)^Ctrl-C/ms.exec(stdout())?.[1] ?? '';
+    // zsh knows no comments at its prompt.
+    expect(script).not.toMatch(/^#/m);
     let isFirst = true;
     await expectWithin(1_000, 'the record is at the control plane', async () => {
       const printed = execFileSync('sh', ['-e'], { input: script, encoding: 'utf8' });
@@ -159,13 +173,5 @@ describe('everything on one machine', () => {
     for (const name of ['PORT', 'SPOOL_FSYNC_MS', 'ADMIN_API_KEY']) expect(wrong.output()).toContain(name);
     expect(wrong.output()).not.toContain('hunter2');
     expect(existsSync(join(folder.path, 'unused'))).toBe(false);
-  });
-
-  it('describes the first steps with --help', async () => {
-    const help = programs.start(['--help'], {});
-    expect(await help.exited).toBe(0);
-    for (const word of ['start', 'control-plane', 'sidecar', 'attestations', 'DATABASE_URL', 'MASTER_KEY']) {
-      expect(help.stdout()).toContain(word);
-    }
   });
 });

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { type Balancer, balancerOf } from '../../bench/harness/balancer.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { minuteMs, secondMs } from '../../shared/model/time.ts';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { testDatabaseServer } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { roomInWindow } from '../support/room-in-window.ts';
-import { type SteadyLoad, steadyLoad, type Tally } from '../support/steady-load.ts';
-import { expectWithin, timeUntil } from '../support/time-promise.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { roomInWindow } from '../support/base/room-in-window.ts';
+import { type SteadyLoad, steadyLoad, type Tally } from '../support/base/steady-load.ts';
+import { expectWithin, timeUntil } from '../support/base/time-promise.ts';
+import { until } from '../support/base/until.ts';
+import { testDatabaseServer } from '../support/database/postgres.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
 
 /**
  * Control planes and the database are restarted under load, behind a balancer, while two sidecars decide at a
@@ -70,7 +70,7 @@ async function during(work: () => Promise<unknown>): Promise<Tally> {
   await pause(3 * secondMs);
   load.take();
   await work();
-  await pause(4 * secondMs);
+  await pause(3 * secondMs);
   return load.take();
 }
 

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { measureStall } from '../support/machine-stall.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { bundledPrograms, type Programs } from '../support/programs.ts';
-import { testRedis } from '../support/redis.ts';
-import { expectWithin, type Timed } from '../support/time-promise.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { measureStall } from '../support/base/machine-stall.ts';
+import { expectWithin, type Timed } from '../support/base/time-promise.ts';
+import { until } from '../support/base/until.ts';
+import { testDatabase } from '../support/database/postgres.ts';
+import { testRedis } from '../support/peers/redis.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms, type Programs } from '../support/programs/programs.ts';
+import { isPassing } from '../support/service/sidecar-pair.ts';
 
 /** "Bind every sidecar within 100 ms of the answer with a working push, within 2 s without" (contract §4). */
 describe.each([
@@ -38,12 +39,30 @@ describe.each([
 
   it(`permits nothing that began more than ${boundMs} ms after its answer`, async () => {
     const gateId = await world.createGate();
-    await expectWithin(boundMs, 'the last permit of a revoked passport', () => revokeUnderLoad(gateId));
+    await expectWithin(boundMs, 'the last permit of a revoked passport', async () => {
+      const { id, token } = await world.issuePassport();
+      return endUnderLoad({ gateId, token, end: `/passports/${id}/revoke`, reason: 'passport_revoked' });
+    });
   });
 
-  /** `ms`: from the answer to the revocation until the last request began that was permitted. */
-  async function revokeUnderLoad(gateId: string): Promise<Timed> {
-    const { id, token } = await world.issuePassport();
+  it(`permits nothing of a passport whose root wallet was frozen more than ${boundMs} ms before`, async () => {
+    const gateId = await world.createGate();
+    await expectWithin(boundMs, 'the last permit of a frozen wallet', async () => {
+      const root = await world.createWallet({ limits: { monthly_usd: 1_000_000 } });
+      const leaf = await world.createWallet({ parent_wallet_id: root });
+      const { token } = await world.issuePassport({ wallet_id: leaf });
+      return endUnderLoad({ gateId, token, end: `/wallets/${root}/freeze`, reason: 'wallet_frozen' });
+    });
+  });
+
+  /** `ms`: from the answer to what ends it until the last request began that was permitted. */
+  async function endUnderLoad(ended: {
+    readonly gateId: string;
+    readonly token: string;
+    readonly end: string;
+    readonly reason: string;
+  }): Promise<Timed> {
+    const { gateId, token, end, reason } = ended;
     const permitsBeganMs: number[] = [];
     const blocks = new Map<Running, number>(sidecars.map((sidecar) => [sidecar, 0]));
     let isOver = false;
@@ -53,27 +72,27 @@ describe.each([
         const beganMs = performance.now();
         const reply = await call(`${sidecar.origin}/v1/gates/${gateId}/check`, {
           key: world.adminKey,
-          body: { passport: token, request: { permission_key: 'orders:create' } },
+          body: { passport: token, request: { permission_key: 'orders:create', amount: 0.01 } },
         });
-        if (reply.status === 404) continue;
+        if (reply.status === 404 || isPassing(reply)) continue;
         expect(reply.status).toBe(200);
         if (reply.body.decision === 'PERMIT') permitsBeganMs.push(beganMs);
         else {
-          expect(reply.body).toMatchObject({ decision: 'BLOCK', reason: 'passport_revoked' });
+          expect(reply.body).toMatchObject({ decision: 'BLOCK', reason });
           blocks.set(sidecar, (blocks.get(sidecar) ?? 0) + 1);
         }
       }
     };
     const haveBlocked = (times: number) => () => [...blocks.values()].every((count) => count >= times);
     const clients = sidecars.flatMap((sidecar) => [hammer(sidecar), hammer(sidecar)]);
-    await until(() => permitsBeganMs.length > 200, { what: '200 permits before the revocation' });
+    await until(() => permitsBeganMs.length > 200, { what: '200 permits before the end' });
 
-    const revocation = await world.api('POST', `/passports/${id}/revoke`, { reason: 'stolen' });
+    const answer = await world.api('POST', end, {});
     const answeredMs = performance.now();
     const stalledSince = measureStall();
-    expect(revocation.status).toBe(200);
+    expect(answer.status).toBe(200);
     await until(haveBlocked(1), { what: 'a block at each sidecar' });
-    // The revocation was on its way until now.
+    // It was on its way until now.
     const stalledMs = stalledSince();
     await until(haveBlocked(50), { what: '50 blocks at each sidecar' });
     isOver = true;

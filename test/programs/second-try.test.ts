@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { removeFolder } from '../support/temporary-folder.ts';
+import { removeFolder } from '../support/base/temporary-folder.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const tests = `
@@ -24,7 +24,7 @@ beforeAll(() => {
   mkdirSync(join(root, '.build'), { recursive: true });
   // Below the root, where an import of vitest finds it.
   folder = mkdtempSync(join(root, '.build/second-try-'));
-  const support = join(root, 'test/support/second-try.ts');
+  const support = join(root, 'test/support/run/second-try.ts');
   writeFileSync(
     join(folder, 'vitest.config.ts'),
     `import { SecondTryReporter, secondTry } from ${JSON.stringify(support)};

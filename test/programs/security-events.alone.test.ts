@@ -1,13 +1,13 @@
 import * as jose from 'jose';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { measureStall } from '../support/machine-stall.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { testRedis } from '../support/redis.ts';
-import { expectWithin, type Timed } from '../support/time-promise.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { measureStall } from '../support/base/machine-stall.ts';
+import { expectWithin, type Timed } from '../support/base/time-promise.ts';
+import { until } from '../support/base/until.ts';
+import { testDatabase } from '../support/database/postgres.ts';
+import { testRedis } from '../support/peers/redis.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
 
 const issuer = 'https://people.example';
 const disabled = 'https://schemas.openid.net/secevent/risc/event-type/account-disabled';

@@ -12,12 +12,17 @@ import { startAllInOne } from '../../deploy/all-in-one.ts';
 import type { Running } from '../../deploy/run-until-signal.ts';
 import { type Logger, silentLogger } from '../../shared/runtime/logger.ts';
 import { type Environment, parseSettings, type SettingValues } from '../../shared/runtime/settings.ts';
-import { freePort } from '../support/free-port.ts';
-import { type TestDatabase, testDatabase, testDatabaseServer, waitingForLocks } from '../support/postgres.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { startTestProvider } from '../support/test-provider.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import {
+  type TestDatabase,
+  testDatabase,
+  testDatabaseServer,
+  waitingForLocks,
+} from '../support/database/postgres.ts';
+import { startTestProvider } from '../support/peers/test-provider.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 const masterKey = (fill: number) => Buffer.alloc(32, fill).toString('base64url');
 const nobodyThere = 'postgres://nobody:hunter2@127.0.0.1:1/nothing';
@@ -71,24 +76,6 @@ describe('startControlPlane', () => {
       replicas.map(async ({ origin }) => (await fetch(`${origin}/.well-known/jwks.json`)).text()),
     );
     expect(new Set(answers).size).toBe(1);
-  });
-
-  it('loads a signing key that another replica has rotated, without a push', async () => {
-    const key = `at_live_${'k'.repeat(40)}`;
-    const startOne = (name: string) => start({ DATA_DIR: join(folder.path, name), ADMIN_API_KEY: key });
-    const [first, second] = await Promise.all([startOne('a'), startOne('b')]);
-    const reply = await fetch(`${first.origin}/v1/signing-keys/rotate`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ purpose: 'passport', compromised: true }),
-    });
-    expect(reply.status).toBe(201);
-    const { kid } = (await reply.json()) as { kid: string };
-    const jwksOf = async ({ origin }: RunningControlPlane) =>
-      (await fetch(`${origin}/.well-known/jwks.json`)).text();
-    expect(await jwksOf(first)).toContain(kid);
-    await until(async () => (await jwksOf(second)).includes(kid), { what: 'the other replica knows it' });
-    expect(await jwksOf(second)).toBe(await jwksOf(first));
   });
 
   it.each([
@@ -153,11 +140,6 @@ describe('startControlPlane', () => {
     ]);
     // On a busy machine a later step takes long too, and says so.
     for (const [, message] of notes.slice(1, -1)) expect(message).toBe(notUpToDate);
-  });
-
-  it('refuses a folder that another control plane holds', async () => {
-    await start();
-    await expect(start()).rejects.toThrow(`DATA_DIR ${folder.path} is in use by another control-plane`);
   });
 
   it('refuses another MASTER_KEY, and lets go of everything it had started', async () => {
@@ -277,8 +259,9 @@ describe('startAllInOne', () => {
           start.isOver = true;
         };
         starting.then(end, end);
-        const isWaiting = async () => (await waitingForLocks(database.sql)) >= threads;
-        await until(async () => isListening && (signal.aborted || (await isWaiting())), {
+        // Asked in it, because a start on a busy machine takes longer than a connection may be silent.
+        const isWaiting = async () => (await waitingForLocks(tx)) >= threads;
+        await until(async () => ((await isWaiting()) || signal.aborted) && isListening, {
           what: 'it listens, and its snapshot waits for the lock',
         });
         await work(start);
@@ -344,48 +327,6 @@ describe('the command', () => {
     return { child, ended, said: (what: string) => stderr.includes(what) };
   }
 
-  it('prints its version', async () => {
-    const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
-    expect(await run(['--version']).ended).toMatchObject({ code: 0, out: `${version}\n` });
-  });
-
-  it('shows its commands and settings in --help, and no secret', async () => {
-    const { code, out } = await run(['--help'], { MASTER_KEY: 'hunter2', PORT: '9999' }).ended;
-    expect(code).toBe(0);
-    for (const word of ['start', 'control-plane', 'sidecar', 'attestations', 'DATA_DIR', 'now 9999']) {
-      expect(out).toContain(word);
-    }
-    expect(out).not.toContain('hunter2');
-  });
-
-  it.each([[['stat']], [['--verbose']], [['attestations', 'verify']], [['attestations', 'verify', 'x']]])(
-    'ends with 2 on %j',
-    async (args) => {
-      const { code, err } = await run(args).ended;
-      expect(code).toBe(2);
-      expect(err).toMatch(/^agent-trust: /);
-    },
-  );
-
-  it('reports all wrong settings at once and ends with 2', async () => {
-    const { code, err } = await run(['start'], { PORT: 'x', LOG_LEVEL: 'loud', SIDECAR_THREADS: '0' }).ended;
-    expect(code).toBe(2);
-    expect(err).toMatch(
-      /^agent-trust: these settings are wrong:\n {2}PORT .+\n {2}SIDECAR_THREADS .+\n {2}LOG_LEVEL .+\n$/,
-    );
-  });
-
-  it('ends with 1 and one sentence where it cannot start', async () => {
-    const env = {
-      DATABASE_URL: 'postgres://127.0.0.1:1/x',
-      MASTER_KEY: masterKey(1),
-      DATA_DIR: '/dev/null/data',
-    };
-    const { code, err } = await run(['control-plane'], env).ended;
-    expect(code).toBe(1);
-    expect(err).toMatch(/^agent-trust: .*\/dev\/null\/data.*\n$/);
-  });
-
   it('names the remedy for unusable files in its folder', async () => {
     const dataDir = join(folder.path, 'occupied');
     mkdirSync(dataDir, { mode: 0o700 });
@@ -395,11 +336,6 @@ describe('the command', () => {
     expect(err).toMatch(
       /^agent-trust: DATA_DIR .*\/occupied cannot be used: .*\/occupied\/postgres.*; fix that, .*\n$/,
     );
-  });
-
-  it('names an unknown command, and the one that was probably meant', async () => {
-    const { err } = await run(['sidekar']).ended;
-    expect(err).toMatch(/^agent-trust: unknown command 'sidekar'\n\(Did you mean sidecar\?\)\n/);
   });
 
   it('ends at once with exit code 0 on SIGTERM while it waits for the database', async () => {

@@ -7,8 +7,8 @@ import { connect } from '../../control-plane/storage/connect.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import { parseSettings } from '../../shared/runtime/settings.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
-import { testDebianPostgres } from '../support/debian-postgres.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { testDebianPostgres } from '../support/run/debian-postgres.ts';
 
 /** What a database refuses to a start: it ends at once, with the reason and the step to take. */
 const folder = temporaryFolder();

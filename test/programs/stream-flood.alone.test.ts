@@ -4,14 +4,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort } from '../support/free-port.ts';
-import { call } from '../support/http-client.ts';
-import { bundledPrograms, type Program } from '../support/programs.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { bundledPrograms, type Program } from '../support/programs/programs.ts';
 
-const flooder = fileURLToPath(new URL('../support/flood-stream.mjs', import.meta.url));
-const floodMs = 6_000;
+const flooder = fileURLToPath(new URL('../support/peers/flood-stream.mjs', import.meta.url));
+const floodMs = 3_000;
 
 describe.each(['uws', 'node'])('everything on one machine, with SIDECAR_HTTP=%s', (server) => {
   let folder: ReturnType<typeof temporaryFolder>;

@@ -4,15 +4,15 @@ import { tokenVerifier } from '../../control-plane/decisions/token-verifier.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { parseRequestFacts } from '../../shared/wire/check.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { operatorCaller } from '../support/caller.ts';
-import { heapBytesWhenOld } from '../support/heap-bytes.ts';
-import { type AskLoad, closedLoad, medianOf, openLoad, permitsPerSecond } from '../support/open-load.ts';
+import { parseRequestFacts } from '../../shared/wire/api/check.ts';
+import { heapBytesWhenOld } from '../support/base/heap-bytes.ts';
+import { type AskLoad, closedLoad, medianOf, openLoad, permitsPerSecond } from '../support/base/open-load.ts';
+import { operatorCaller } from '../support/data/caller.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
 
 let api: Api;
 beforeAll(async () => {
-  api = await startApi();
+  api = await startOwnApi();
 });
 afterAll(() => api?.close());
 

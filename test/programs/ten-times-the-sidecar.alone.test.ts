@@ -1,7 +1,6 @@
 import { Agent, request as send } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { type Installation, installation, type Running } from '../support/installation.ts';
 import {
   type AskLoad,
   closedLoad,
@@ -9,10 +8,11 @@ import {
   type LoadAnswer,
   openLoad,
   permitsPerSecond,
-} from '../support/open-load.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { bundledPrograms, type Programs } from '../support/programs.ts';
-import { until } from '../support/until.ts';
+} from '../support/base/open-load.ts';
+import { until } from '../support/base/until.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms, type Programs } from '../support/programs/programs.ts';
 
 let programs: Programs;
 beforeAll(async () => {

@@ -3,14 +3,14 @@ import { openSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { freePort } from '../support/free-port.ts';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation } from '../support/installation.ts';
-import { testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { sharedService } from '../support/shared-services.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { call } from '../support/base/http-client.ts';
+import { temporaryFolder } from '../support/base/temporary-folder.ts';
+import { until } from '../support/base/until.ts';
+import { testDatabase } from '../support/database/postgres.ts';
+import { type Installation, installation } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 
 let database: Awaited<ReturnType<typeof testDatabase>>;
 let world: Installation;
@@ -48,7 +48,6 @@ async function allInOne(name: string, databaseUrl: string) {
 describe('SIGHUP', () => {
   it.each([
     ['a control plane', () => world.startControlPlane()],
-    ['a sidecar', () => world.startSidecar()],
     ['a sidecar of two threads', () => world.startSidecar({ SIDECAR_THREADS: '2' })],
   ])('stops %s in order', async (_what, start) => {
     const running = await start();

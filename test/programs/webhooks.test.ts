@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { bundledPrograms, type Programs } from '../support/programs.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { until } from '../support/until.ts';
-import { verified, verifiedAll } from '../support/webhooks.ts';
+import { call } from '../support/base/http-client.ts';
+import { until } from '../support/base/until.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
+import { type Receiver, startReceiver } from '../support/peers/receiver.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms, type Programs } from '../support/programs/programs.ts';
+import { verified, verifiedAll } from '../support/service/webhooks.ts';
 
 /** Webhooks with programs as they run in production. */
 let programs: Programs;
@@ -53,20 +53,22 @@ describe('two control planes, one killed in mid-delivery again and again', () =>
     const hook = await subscribe(receiver.url);
     const gates: string[] = [];
     /** Deliveries that the second control plane has under way, or had when it was killed. */
+    const replica = () => /"replica":"(\w+)"/.exec(second.program.output())?.[1] ?? '';
     const claimed = async (): Promise<number> => {
-      const replica = /"replica":"(\w+)"/.exec(second.program.output())?.[1] ?? '';
       const [row] = await database.sql<{ n: number }[]>`
-        SELECT count(*)::int AS n FROM webhook_deliveries WHERE claimed_by = ${replica}`;
+        SELECT count(*)::int AS n FROM webhook_deliveries WHERE claimed_by = ${replica()}`;
       return row?.n ?? 0;
     };
     let abandoned = 0;
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 3; round++) {
       isHolding = true;
       const created = Array.from({ length: 20 }, () => world.createGate());
       gates.push(...(await Promise.all(created)));
       await until(async () => (await claimed()) > 0, { what: 'a delivery under way' });
       await second.stop('SIGKILL');
       abandoned += await claimed();
+      // As if its lease of them had ended.
+      await database.sql`UPDATE webhook_deliveries SET next_attempt_at_ms = 0 WHERE claimed_by = ${replica()}`;
       isHolding = false;
       for (const answer of heldBack.splice(0)) answer();
       await second.start();
@@ -74,8 +76,8 @@ describe('two control planes, one killed in mid-delivery again and again', () =>
     const delivered = () => new Set(verifiedAll(receiver, hook.secret).map(({ data }) => data.gate_id));
     const successes = async (): Promise<number> =>
       (await world.api('GET', `${hook.path}/deliveries?status=succeeded&limit=1`)).body.total;
-    // What failed comes again after 5 s, what a killed one held when its lease of 30 s ends; half of that
-    // fails once more, and its third attempt is five minutes away: `recover` asks for it now.
+    // What failed comes again after 5 s; half of that fails once more, and its third attempt is five minutes
+    // away: `recover` asks for it now.
     const since = '2026-01-01T00:00:00Z';
     await until(
       async () => {
@@ -140,27 +142,12 @@ describe('agent-trust webhooks', () => {
   it.each([
     [['trigger', 'gate.made'], {}, 2, /"gate\.made" is not an event\. Events: passport\.verified/],
     [['listen', '--forward-to', 'http://localhost:3000', '--api', 'nowhere'], {}, 2, /must be an address/],
-    [['trigger'], {}, 2, /missing required argument 'event'/],
-    [['listen'], {}, 2, /required option '--forward-to <url>'/],
     [['listen', '--forward-to', 'localhost:3000'], {}, 2, /--forward-to must be an http address/],
-    [['listen', '--forward-to', 'http://localhost:3000', '--events', 'x'], {}, 2, /"x" is not an event/],
-    [
-      ['listen', '--forward-to', 'http://localhost:3000', '--api', 'http://127.0.0.1:1'],
-      {},
-      1,
-      /cannot be reached/,
-    ],
     [
       ['trigger', 'gate.created'],
       { AGENT_TRUST_API_KEY: 'nonsense' },
       2,
       /AGENT_TRUST_API_KEY is not an API key/,
-    ],
-    [
-      ['trigger', 'gate.created'],
-      { AGENT_TRUST_API_KEY: '', DATA_DIR: '/nowhere' },
-      2,
-      /There is no API key: log in with agent-trust login, set AGENT_TRUST_API_KEY/,
     ],
   ])('%j ends with a clear word', async (args, more, code, words) => {
     const ended = command(args, more);

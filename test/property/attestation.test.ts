@@ -7,6 +7,7 @@ import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import {
   type AttestationRecord,
+  noCarried,
   noExtras,
   type RecordExtras,
   recordProofs,
@@ -17,10 +18,22 @@ import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import { latestUnixMs, type UnixMillis } from '../../shared/model/time.ts';
 import { trustTiers } from '../../shared/model/trust-tier.ts';
-import { parseAttestation, renderAttestation, stateAgeMsMax } from '../../shared/wire/attestation.ts';
-import { codePoint } from '../support/arbitrary-text.ts';
-import { chainOf, keysetOf, sampleId, sampleKey } from '../support/sample-chains.ts';
-import { recordFaultOf } from '../support/verify-export.ts';
+import {
+  parseAttestation,
+  renderAttestation,
+  stateAgeMsMax,
+} from '../../shared/wire/evidence/attestation.ts';
+import { carriedNames } from '../../shared/wire/evidence/carried-members.ts';
+import { codePoint } from '../support/base/arbitrary-text.ts';
+import {
+  chainOf,
+  keysetOf,
+  sampleCarried,
+  sampleExtras,
+  sampleId,
+  sampleKey,
+} from '../support/data/sample-chains.ts';
+import { recordFaultOf } from '../support/data/verify-export.ts';
 
 const key = sampleKey(1);
 const keys = keysetOf(key);
@@ -45,6 +58,11 @@ const earlierOrigin: typeof origin = fc.record({
 });
 
 const orTime = orNull(fc.integer({ min: 0, max: latestUnixMs }).map((ms) => ms as UnixMillis));
+/** At least one of them. */
+const carried = fc.subarray([...carriedNames], { minLength: 1 }).map((names) => ({
+  ...noCarried,
+  ...Object.fromEntries(names.map((name) => [name, sampleCarried[name]])),
+}));
 const extras: fc.Arbitrary<RecordExtras> = fc.record({
   policyHash: orNull(fc.constant(contentHash('policy'))),
   trustLevel: orNull(fc.constantFrom(...trustTiers)),
@@ -60,6 +78,8 @@ const extras: fc.Arbitrary<RecordExtras> = fc.record({
   holdExpiresAtMs: orTime,
   proof: orNull(fc.constantFrom(...recordProofs)),
   asserted: fc.boolean(),
+  walletPath: orNull(fc.constantFrom([], sampleExtras.walletPath ?? [])),
+  carried: orNull(carried),
 });
 
 const rest: fc.Arbitrary<

@@ -27,11 +27,11 @@ interface Objection {
 }
 const says = (reason: DecisionReason): Objection => ({ reason });
 
-interface Check {
-  readonly name: CheckName | 'approval_id presented';
-  readonly isConfigured: boolean;
-  readonly objection: () => Objection | null;
-}
+type Check = readonly [
+  name: CheckName | 'approval_id presented',
+  isConfigured: boolean,
+  objection: () => Objection | null,
+];
 
 /**
  * Contract §4 to §8 read off line by line, slow and obvious: every check is worked out in full from the words
@@ -41,22 +41,16 @@ interface Check {
 export function oracle(situation: Situation): Expected {
   const { gate, request } = situation;
   const checks = [...checksOfTheAgent(situation), ...checksOfTheRequest(situation)];
-  const configured = checks.filter(({ isConfigured }) => isConfigured);
-  const objecting = configured.findIndex(({ objection }) => objection() !== null);
+  const configured = checks.filter(([, isConfigured]) => isConfigured);
+  const objecting = configured.findIndex(([, , objection]) => objection() !== null);
   const reached = objecting === -1 ? configured : configured.slice(0, objecting + 1);
-  const objection = configured[objecting]?.objection() ?? null;
-  const evaluated = reached.map(({ name }) => name).filter((name) => name !== 'approval_id presented');
+  const objection = configured[objecting]?.[2]() ?? null;
+  const evaluated = reached.map(([name]) => name).filter((name) => name !== 'approval_id presented');
   const pii = evaluated.includes('pii_controls') ? reported(situation) : [];
   const amount = amountOf(situation);
   const common = {
-    evaluated,
-    amountMicroUsd: amount,
-    pii,
-    limitMiss: null,
-    unknown: null,
-    isRedacted: false,
-    standingApproval: null,
-    hold: null,
+    ...{ evaluated, amountMicroUsd: amount, pii, limitMiss: null },
+    ...{ unknown: null, isRedacted: false, standingApproval: null, hold: null },
   };
   const permitted = {
     ...common,
@@ -76,15 +70,9 @@ export function oracle(situation: Situation): Expected {
   } as const;
 
   if (objection !== null) {
-    return {
-      ...common,
-      outcome: 'BLOCK',
-      reason: objection.reason,
-      charge: null,
-      limitMiss: objection.miss ?? null,
-      unknown: objection.unknown ?? null,
-      approvalExpiresInMs: null,
-    };
+    const { reason, miss: limitMiss = null, unknown = null } = objection;
+    const blocked = { ...common, reason, limitMiss, unknown };
+    return { ...blocked, outcome: 'BLOCK', charge: null, approvalExpiresInMs: null };
   }
   const suspended = { ...common, outcome: 'SUSPEND', reason: 'approval_required' } as const;
   if (request.approval === 'pending') return { ...suspended, charge: null, approvalExpiresInMs: null };
@@ -96,15 +84,8 @@ export function oracle(situation: Situation): Expected {
     if (atHand !== undefined) return { ...permitted, standingApproval: atHand.terms };
     const maybe = fitting.find(({ left }) => !left.isFinal);
     if (maybe !== undefined) {
-      return {
-        ...common,
-        outcome: 'BLOCK',
-        reason: 'quota_unavailable',
-        charge: null,
-        unknown: 'leases',
-        standingApproval: maybe.terms,
-        approvalExpiresInMs: null,
-      };
+      const unsure = { ...common, unknown: 'leases', standingApproval: maybe.terms, charge: null } as const;
+      return { ...unsure, outcome: 'BLOCK', reason: 'quota_unavailable', approvalExpiresInMs: null };
     }
     const charge = { moneyMicroUsd: amount ?? 0, requests: 0 };
     return { ...suspended, charge, approvalExpiresInMs: Math.min(...waits) };
@@ -151,27 +132,15 @@ function checksOfTheAgent(situation: Situation): readonly Check[] {
   };
   const isHighEnough = tierThatCounts >= (gate?.level ?? '');
   return [
-    { name: 'passport', isConfigured: true, objection: passportObjection },
-    {
-      name: 'trust_level',
-      isConfigured: gate !== null,
-      objection: () => (isHighEnough ? null : says('trust_level_insufficient')),
-    },
-    {
-      name: 'freshness',
-      isConfigured: gate !== null && gate.level !== 'L1',
-      objection: () => (isStale ? says('state_stale') : null),
-    },
-    {
-      name: 'issuer',
-      isConfigured: true,
-      objection: () => (isTrusted && !standing.isIssuerSuspended ? null : says('issuer_untrusted')),
-    },
-    {
-      name: 'proof_of_possession',
-      isConfigured: gate?.proof === 'sidecar' || gate?.proof === 'exact' || passport.proof !== 'off',
-      objection: () => proofObjection(situation),
-    },
+    ['passport', true, passportObjection],
+    ['trust_level', gate !== null, () => (isHighEnough ? null : says('trust_level_insufficient'))],
+    ['freshness', gate !== null && gate.level !== 'L1', () => (isStale ? says('state_stale') : null)],
+    ['issuer', true, () => (isTrusted && !standing.isIssuerSuspended ? null : says('issuer_untrusted'))],
+    [
+      'proof_of_possession',
+      gate?.proof === 'sidecar' || gate?.proof === 'exact' || passport.proof !== 'off',
+      () => proofObjection(situation),
+    ],
   ];
 }
 
@@ -197,51 +166,30 @@ function checksOfTheRequest(situation: Situation): readonly Check[] {
   const isOffered = gate?.catalog?.find(({ key }) => key === request.permission) ?? null;
   const hasRule = gate?.approvals || passport.approvals || isOffered?.requiresApproval;
   const presented = request.approval !== 'none';
+  const windows = rateWindows(situation);
   return [
-    {
-      name: 'permission',
-      isConfigured: gate !== null || request.permission !== null,
-      objection: () => permissionObjection(situation),
-    },
-    {
-      name: 'approval_id presented',
-      isConfigured: presented,
-      objection: () => presentedObjection(situation),
-    },
-    {
-      name: 'domain_allowlist',
-      isConfigured: lists.length > 0,
-      objection: () => domainObjection(lists, request.domain),
-    },
-    {
-      name: 'pii_controls',
-      isConfigured: gate !== null && gate.pii !== null,
-      objection: () => piiObjection(situation),
-    },
-    {
-      name: 'spend_limit',
-      isConfigured: hasMoneyLimit || !isInDollars(situation) || isHoldOfNothing(situation),
-      objection: () =>
-        spendObjection(situation) ?? (isHoldOfNothing(situation) ? says('amount_missing') : null),
-    },
-    {
-      name: 'rate_limit',
-      isConfigured: rateWindows(situation).length > 0,
-      objection: () => windowObjection(rateWindows(situation), 1, 'requests'),
-    },
-    {
-      name: 'approval',
-      isConfigured: Boolean(hasRule) || presented,
-      // Contract §8: an approval is bound to a gate.
-      objection: () => {
-        const isUnjudged = [gate, passport].some(
-          (each) => each && typeof each.approvals?.above === 'number' && !each.isUnpricedPermitted,
-        );
-        if (isUnjudged && amountOf(situation) === null) return says('amount_missing');
-        return gate === null && waitsDemanded(situation).length > 0 ? says('approval_required') : null;
-      },
-    },
+    ['permission', gate !== null || request.permission !== null, () => permissionObjection(situation)],
+    ['approval_id presented', presented, () => presentedObjection(situation)],
+    ['domain_allowlist', lists.length > 0, () => domainObjection(lists, request.domain)],
+    ['pii_controls', gate !== null && gate.pii !== null, () => piiObjection(situation)],
+    [
+      'spend_limit',
+      hasMoneyLimit || !isInDollars(situation) || isHoldOfNothing(situation),
+      () => spendObjection(situation) ?? (isHoldOfNothing(situation) ? says('amount_missing') : null),
+    ],
+    ['rate_limit', windows.length > 0, () => windowObjection(windows, 1, 'requests')],
+    ['approval', Boolean(hasRule) || presented, () => approvalObjection(situation)],
   ];
+}
+
+/** Contract §8: an approval is bound to a gate. */
+function approvalObjection(situation: Situation): Objection | null {
+  const { gate, passport } = situation;
+  const isUnjudged = [gate, passport].some(
+    (each) => each && typeof each.approvals?.above === 'number' && !each.isUnpricedPermitted,
+  );
+  if (isUnjudged && amountOf(situation) === null) return says('amount_missing');
+  return gate === null && waitsDemanded(situation).length > 0 ? says('approval_required') : null;
 }
 
 const present = <T>(values: readonly (T | null | undefined)[]): readonly T[] =>
@@ -300,13 +248,8 @@ function reported({ gate, request }: Situation): Expected['pii'] {
   return [...found.slice(0, 31), { pointer: '', type: 'unscanned' }];
 }
 
-const hasStrictLimit = ({
-  perTransaction,
-  day,
-  month,
-  isUnpricedPermitted,
-}: Pick<Situation['passport'], 'perTransaction' | 'day' | 'month' | 'isUnpricedPermitted'>) =>
-  !isUnpricedPermitted && [perTransaction, day, month].some((limit) => limit !== null);
+const hasStrictLimit = (of: NonNullable<Situation['gate']> | Situation['passport']) =>
+  !of.isUnpricedPermitted && [of.perTransaction, of.day, of.month].some((limit) => limit !== null);
 
 function spendObjection(situation: Situation): Objection | null {
   const { gate, passport, request } = situation;

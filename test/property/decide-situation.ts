@@ -27,7 +27,7 @@ import { type ProofDemand, type ProofScheme, proofReplays } from '../../shared/m
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis, UnixSeconds } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
-import { noConstraints } from '../../shared/wire/constraints.ts';
+import { noConstraints } from '../../shared/wire/api/constraints.ts';
 
 const nowS = 1_800_000_000;
 export const nowMs = (nowS * 1_000) as UnixMillis;
@@ -248,9 +248,7 @@ export const situation: fc.Arbitrary<Situation> = fc.record({
         untilMs: mostly(nowMs, (nowMs + 1) as UnixMillis, (nowMs - 1) as UnixMillis),
         firstUse: fc.constantFrom(...proofReplays),
       }),
-      fc.record({
-        kind: fc.constantFrom('none', 'unread', 'invalid', 'replayed', 'unavailable' as const),
-      }),
+      fc.record({ kind: fc.constantFrom('none', 'unread', 'invalid', 'replayed', 'unavailable' as const) }),
     ),
     findings: fc.constantFrom(0, 0, 1, 32),
     isScannedToItsEnd: mostly(true, false),
@@ -337,12 +335,12 @@ export function policyOf({ gate, mode }: Situation): CompiledPolicy {
 export function factsOf({ refusal, passport, standing }: Situation): PassportFacts {
   if (refusal !== null) return { kind: 'refused', reason: refusal };
   const verified: VerifiedPassport = {
-    passportId: id('pass', 1),
-    issuerId: issuers[passport.issuer],
-    accountId: accounts[passport.account],
-    agentId: 'agent-1',
-    mode: passport.mode,
-    trustTier: passport.tier,
+    ...{
+      passportId: id('pass', 1),
+      issuerId: issuers[passport.issuer],
+      accountId: accounts[passport.account],
+    },
+    ...{ agentId: 'agent-1', mode: passport.mode, trustTier: passport.tier, hasWallet: false },
     permissions: new Set(passport.permissions),
     notBeforeS: (nowS + passport.startsInS) as UnixSeconds,
     expiresAtS: passport.endsInS === null ? null : ((nowS + passport.endsInS) as UnixSeconds),
@@ -351,16 +349,9 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     spendWindows: compileSpendWindows(spendLimitsOf(passport), 'passport'),
     spendNeedsAmount: spendNeedsAmount(spendLimitsOf(passport)),
     rateWindows: compileRateWindows(rateLimitsOf(passport), 'passport'),
-    hasWallet: false,
     approvals: compileApprovals({ approvals: ruleOf(passport), spendLimits: spendLimitsOf(passport) }),
-    proof: passport.proof,
-    agentKey: 'key-of-agent-1',
-    keyId: 'key-1',
-    tokenHash: 'hash-1',
-    digests: digestWordsOf(id('pass', 1)),
-    owner: 'owner',
-    source: null,
-    among: '',
+    ...{ proof: passport.proof, agentKey: 'key-of-agent-1', keyId: 'key-1', tokenHash: 'hash-1' },
+    ...{ digests: digestWordsOf(id('pass', 1)), owner: 'owner', source: null, among: '' },
   };
   return { kind: 'verified', passport: verified, standing };
 }
@@ -371,18 +362,13 @@ export const findingsOf = (count: number) =>
 export const requestOf = ({ gate, request }: Situation): RequestFacts => ({
   permissionKey: request.permission as PermissionKey | null,
   amountMicroUsd: microOrNull(request.amount),
-  currency: request.currency,
-  domain: request.domain,
   approvalId: request.approval === 'none' ? null : id('appr', 1),
-  approval: request.approval,
-  idempotencyKey: null,
-  proof: request.proof,
+  ...{ currency: request.currency, domain: request.domain, approval: request.approval, proof: request.proof },
   hold:
     request.hold === null
       ? null
       : { expiresInMs: request.hold.seconds === null ? null : request.hold.seconds * 1_000 },
-  display: null,
-  requestHash: '',
+  ...{ idempotencyKey: null, display: null, requestHash: '' },
   pii:
     gate === null || gate.pii === null
       ? null

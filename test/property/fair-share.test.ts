@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
 import { fairShare } from '../../control-plane/storage/fair-share.ts';
-import { fakedClock, fakedTimers } from '../support/faked-timers.ts';
-import { runs } from '../support/runs.ts';
+import { fakedClock, fakedTimers } from '../support/base/faked-timers.ts';
+import { runs } from '../support/base/runs.ts';
 
 const bounds = { atOnceMax: 3, perOwnerMax: 2, waitingPerOwnerMax: 4, waitMsMax: 50 };
 const owners = ['a', 'b', 'c'];

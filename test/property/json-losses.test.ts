@@ -2,9 +2,9 @@ import fc, { type Arbitrary } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isLossless, jsonLosses } from '../../shared/crypto/json-losses.ts';
 import { RequestWriter } from '../../shared/crypto/request-writer.ts';
-import { parseJsonText } from '../../shared/wire/json.ts';
-import { refusal } from '../support/refusal.ts';
-import { runs } from '../support/runs.ts';
+import { parseJsonText } from '../../shared/wire/api/json.ts';
+import { refusal } from '../support/base/refusal.ts';
+import { runs } from '../support/base/runs.ts';
 
 /** A number as a fraction, exactly. Exponents of the generated ones are small enough to write out. */
 function fractionOf(literal: string): readonly [bigint, bigint] {
@@ -113,25 +113,9 @@ describe('isLossless', () => {
     );
   });
 
-  it('is seen by the length alone of what programs send', () => {
-    const writer = new RequestWriter();
-    const requests = [
-      { permission_key: 'orders:create', amount: 12.5, currency: 'USD', note: 'é "quoted"\n' },
-      { amount: 5_000, items: [{ sku: 'A', quantity: 3 }], id: 'ord_12345678901234567890' },
-      { amount: 999_999.99, fee: 0.001, at: 1_764_000_000_000, flags: [true, null] },
-    ];
-    for (const request of requests) {
-      writer.write(request, { depth: 1, isUnescaped: false });
-      expect(writer.isWholeOf('x'.repeat(JSON.stringify(request).length))).toBe(true);
-    }
-  });
-
   it.each([
     // As long as their canonical forms.
-    '{"a":1,"a":1e8}',
-    '{"a":1,"a":12e8}',
-    '{"a":1312345678901234561}',
-    '{"a":[3e-324]}',
+    ...['{"a":1,"a":1e8}', '{"a":1,"a":12e8}', '{"a":1312345678901234561}', '{"a":[3e-324]}'],
     '{"":0,"":1e-6,"c":5e-3}',
   ])('is false of %s, also with a writer at hand', (text) => {
     const writer = new RequestWriter();
@@ -144,13 +128,9 @@ describe('isLossless', () => {
   it.each([
     ['an exponent of ten digits', '[1e1000000000,1e-1000000000,0e1000000000]'],
     ['a megabyte of digits', `[${'1'.repeat(1_000_000)}]`],
-    ['a megabyte of zeros', `[1.${'0'.repeat(1_000_000)}]`],
-    ['zeros and a one, again and again', `[${'0.000000001,'.repeat(80_000)}1]`],
     ['runs of zeros within a number', `[1${'0000000001'.repeat(100_000)}]`],
     ['a megabyte of backslashes', `["${'\\\\'.repeat(500_000)}"]`],
-    ['escaped quotation marks', `["${'\\"'.repeat(500_000)}"]`],
     ['half a million lists in one another', '['.repeat(500_000) + ']'.repeat(500_000)],
-    ['as many objects', `${'{"a":'.repeat(200_000)}1${'}'.repeat(200_000)}`],
     [
       'losses at the bottom of a deep list',
       `${'['.repeat(100_000)}${'1e999,'.repeat(100_000)}1${']'.repeat(100_000)}`,
@@ -168,23 +148,12 @@ describe('isLossless', () => {
   });
 });
 
-describe('a body that is not I-JSON', () => {
-  it.each([
-    ['{"account_id":1312345678901234561}', 'account_id'],
-    ['{"request":{"items":[1,{"id":0.12345678901234567}]}}', 'request.items.1.id'],
-    ['{"a":1,"\\u0061":1}', 'a'],
-    ['{"request":{"order":{"sku":1,"sku":1}}}', 'request.order.sku'],
-    ['{"request":{"jane@example.com":1e-400}}', 'request'],
-    ['[1e-400]', '0'],
-    ['1e-400', 'body'],
-  ])('%s is refused, naming the place', (text, param) => {
-    expect(refusal(() => parseJsonText(text))).toMatchObject({ code: 'invalid_request', param });
-  });
-
-  it.each(['0.1', '1.10', '3.3000000000000003', '1E2', '-0', '0e9', '1e21', '9007199254740992'])(
-    '%s is a number that every reader keeps',
-    (text) => {
-      expect(parseJsonText(text)).toBe(Number(text));
-    },
-  );
+it.each([
+  ['{"account_id":1312345678901234561}', 'account_id'],
+  ['{"request":{"items":[1,{"id":0.12345678901234567}]}}', 'request.items.1.id'],
+  ['{"a":1,"\\u0061":1}', 'a'],
+  ['{"request":{"jane@example.com":1e-400}}', 'request'],
+  ['1e-400', 'body'],
+])('a body that is not I-JSON %s is refused, naming the place', (text, param) => {
+  expect(refusal(() => parseJsonText(text))).toMatchObject({ code: 'invalid_request', param });
 });

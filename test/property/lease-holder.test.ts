@@ -9,64 +9,37 @@ import { systemRandom } from '../../shared/runtime/random.ts';
 import { LeaseHolder } from '../../sidecar/quota/lease-holder.ts';
 import { quotaLimits } from '../../sidecar/quota/limits.ts';
 import type { Reservation } from '../../sidecar/quota/reservation.ts';
-import { fakedClock, fakedTimers } from '../support/faked-timers.ts';
-import { ModelLedger } from '../support/model-ledger.ts';
-import { runs } from '../support/runs.ts';
+import { fakedClock, fakedTimers } from '../support/base/faked-timers.ts';
+import { runs } from '../support/base/runs.ts';
+import { ModelLedger } from '../support/data/model-ledger.ts';
 
 const startMs = 1_800_000_000_000;
 const limit = 200;
 const holderCount = 3;
 
 const which = fc.nat({ max: holderCount - 1 });
+const units = fc.integer({ min: 1, max: 40 });
+const often = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary });
 const lasting = [
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      kind: fc.constant('permit' as const),
-      which,
-      units: fc.integer({ min: 1, max: 40 }),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant('reserve' as const),
-      which,
-      units: fc.integer({ min: 1, max: 40 }),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constantFrom('keep' as const, 'give back' as const),
-      nth: fc.nat({ max: 5 }),
-    }),
-  },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.nat({ max: 3_000 }) }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant('long wait' as const),
-      ms: fc.integer({ min: 10_000, max: 70_000 }),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constantFrom('lose calls' as const, 'lose answers' as const),
-      times: fc.nat({ max: 4 }),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('to the end' as const), beforeMs: fc.nat({ max: 400 }) }),
-  },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('slow' as const), ms: fc.nat({ max: 300 }) }) },
+  often(6, fc.record({ kind: fc.constant('permit' as const), which, units })),
+  often(2, fc.record({ kind: fc.constant('reserve' as const), which, units })),
+  often(2, fc.record({ kind: fc.constantFrom('keep' as const, 'give back' as const), nth: fc.nat(5) })),
+  often(3, fc.record({ kind: fc.constant('wait' as const), ms: fc.nat(3_000) })),
+  often(
+    1,
+    fc.record({ kind: fc.constant('long wait' as const), ms: fc.integer({ min: 10_000, max: 70_000 }) }),
+  ),
+  often(
+    1,
+    fc.record({ kind: fc.constantFrom('lose calls' as const, 'lose answers' as const), times: fc.nat(4) }),
+  ),
+  often(2, fc.record({ kind: fc.constant('to the end' as const), beforeMs: fc.nat(400) })),
+  often(1, fc.record({ kind: fc.constant('slow' as const), ms: fc.nat(300) })),
 ] as const;
 const step = fc.oneof(
   ...lasting,
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('crash' as const), which }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('forget' as const) }) },
+  often(1, fc.record({ kind: fc.constant('crash' as const), which })),
+  often(1, fc.record({ kind: fc.constant('forget' as const) })),
 );
 const size = { minLength: 20, maxLength: 60 };
 /** Returned units can be counted only if no holder is lost: in every second history. */
@@ -84,40 +57,17 @@ describe('holders of leases that share a limit', () => {
         vi.useFakeTimers({ toFake: [...fakedTimers], now: startMs + 7 * secondMs });
         const world = new World();
         for (const one of steps) {
-          switch (one.kind) {
-            case 'permit':
-            case 'reserve':
-              world.request(one.which, one.units, one.kind === 'reserve');
-              break;
-            case 'keep':
-            case 'give back':
-              world.end(one.nth, one.kind);
-              break;
-            case 'wait':
-            case 'long wait':
-              await vi.advanceTimersByTimeAsync(one.ms);
-              break;
-            case 'to the end':
-              await vi.advanceTimersByTimeAsync(
-                Math.max(0, minuteMs - (Date.now() % minuteMs) - one.beforeMs),
-              );
-              break;
-            case 'lose calls':
-              world.callsToLose = one.times;
-              break;
-            case 'lose answers':
-              world.answersToLose = one.times;
-              break;
-            case 'slow':
-              world.travelMs = one.ms;
-              break;
-            case 'crash':
-              world.crash(one.which);
-              break;
-            case 'forget':
-              world.forget();
-              break;
-          }
+          if (one.kind === 'permit' || one.kind === 'reserve')
+            world.request(one.which, one.units, one.kind === 'reserve');
+          else if (one.kind === 'keep' || one.kind === 'give back') world.end(one.nth, one.kind);
+          else if (one.kind === 'wait' || one.kind === 'long wait') await vi.advanceTimersByTimeAsync(one.ms);
+          else if (one.kind === 'to the end')
+            await vi.advanceTimersByTimeAsync(Math.max(0, minuteMs - (Date.now() % minuteMs) - one.beforeMs));
+          else if (one.kind === 'lose calls') world.callsToLose = one.times;
+          else if (one.kind === 'lose answers') world.answersToLose = one.times;
+          else if (one.kind === 'slow') world.travelMs = one.ms;
+          else if (one.kind === 'crash') world.crash(one.which);
+          else world.forget();
           world.expectSound();
         }
         await world.rest();

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { numberText } from '../../shared/crypto/number-text.ts';
-import { runs } from '../support/runs.ts';
+import { runs } from '../support/base/runs.ts';
 
 const prices = fc
   .oneof(

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { PassingMap } from '../../shared/runtime/passing-map.ts';
-import { runs } from '../support/runs.ts';
+import { runs } from '../support/base/runs.ts';
 
 const change = fc.oneof(
   {

@@ -5,8 +5,8 @@ import { limits } from '../../shared/model/limits.ts';
 import { redactRequest } from '../../shared/pii/redact-request.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
 import { corpus } from '../pii/corpus.ts';
-import { codePoint } from '../support/arbitrary-text.ts';
-import { runs } from '../support/runs.ts';
+import { codePoint } from '../support/base/arbitrary-text.ts';
+import { runs } from '../support/base/runs.ts';
 
 const numRuns = runs({ short: 100, long: 40_000 });
 
@@ -14,23 +14,8 @@ const numRuns = runs({ short: 100, long: 40_000 });
 const piece = fc.oneof(
   fc.constantFrom(...corpus.map(({ text }) => text)),
   fc.constantFrom(
-    ' ',
-    '-',
-    '.',
-    '@',
-    ':',
-    '/',
-    '(',
-    '+',
-    '0',
-    '00',
-    'tel ',
-    'ssn ',
-    'DE',
-    '[redacted:email]',
-    '\0',
-    '٤',
-    '—',
+    ...[' ', '-', '.', '@', ':', '/', '(', '+', '0', '00', 'tel ', 'ssn ', 'DE', '[redacted:email]'],
+    ...['\0', '٤', '—'],
   ),
   fc.string({ unit: codePoint, maxLength: 6 }),
   fc.stringMatching(/^[0-9 .-]{1,12}$/),
@@ -97,15 +82,6 @@ describe('personal data in any request', () => {
             expect(scanPii({ [said]: 0 }, piiTypes).findings).toEqual([]);
           }
         }
-      }),
-      { numRuns },
-    );
-  });
-
-  it('never makes the scan throw, and the same request has the same findings', () => {
-    fc.assert(
-      fc.property(fc.dictionary(fc.string({ unit: codePoint }), fc.jsonValue()), (given) => {
-        expect(scanPii(given, piiTypes)).toEqual(scanPii(structuredClone(given), piiTypes));
       }),
       { numRuns },
     );

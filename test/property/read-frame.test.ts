@@ -6,7 +6,7 @@ import type { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { asciiOf } from '../../sidecar/intake/read-check.ts';
 import { nameFrame, readAnyFrame, readFrame } from '../../sidecar/intake/stream/read-frame.ts';
-import { runs } from '../support/runs.ts';
+import { runs } from '../support/base/runs.ts';
 
 const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));
 

@@ -1,13 +1,14 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { digestWordsOf, idDigest } from '../../shared/crypto/id-digest.ts';
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
-import type { Change, ChangeEntry, Snapshot } from '../../shared/wire/sync-schema.ts';
-import { parseFeedMessage } from '../../shared/wire/sync-schema.ts';
+import type { Change, ChangeEntry, Snapshot } from '../../shared/wire/sync/sync-schema.ts';
+import { parseFeedMessage } from '../../shared/wire/sync/sync-schema.ts';
 import { Replica } from '../../sidecar/replica/replica.ts';
+import { runs } from '../support/base/runs.ts';
 import {
   apiKeyBody,
   gateBody,
@@ -15,8 +16,7 @@ import {
   numbered,
   standing,
   standingIn,
-} from '../support/model-service.ts';
-import { runs } from '../support/runs.ts';
+} from '../support/data/model-service.ts';
 
 const ed25519 = chooseEd25519();
 const clock = { now: () => 1_000 as UnixMillis, monotonic: () => 0 as MonotonicMillis };
@@ -27,10 +27,9 @@ const few = fc.integer({ min: 0, max: 4 });
 const suspension = fc.constantFrom('active', 'suspended');
 
 const accountChange: fc.Arbitrary<Change> = fc.oneof(
-  fc.record({ n: few, version: fc.integer({ min: 1, max: 9 }) }).map(({ n, version }) => ({
-    kind: 'gate.put' as const,
-    body: gateBody(n, version),
-  })),
+  fc
+    .record({ n: few, version: fc.integer({ min: 1, max: 9 }) })
+    .map(({ n, version }) => ({ kind: 'gate.put' as const, body: gateBody(n, version) })),
   few.map((n) => ({ kind: 'gate.delete' as const, body: { gate_id: numbered.gate(n) } })),
   few.map((n) => ({ kind: 'api_key.put' as const, body: apiKeyBody(n) })),
   few.map((n) => ({ kind: 'api_key.delete' as const, body: { key_id: numbered.key(n) } })),
@@ -75,9 +74,7 @@ function askedOf(replica: Replica) {
   const numbers = [0, 1, 2, 3, 4];
   const passport = (n: number) =>
     ({
-      passportId: numbered.passport(n),
-      issuerId: numbered.issuer(n),
-      accountId: numbered.account(n),
+      ...{ passportId: numbered.passport(n), issuerId: numbered.issuer(n), accountId: numbered.account(n) },
       digests: digestWordsOf(numbered.passport(n), numbered.issuer(n), numbered.account(n)),
       keyId: 'k',
     }) as VerifiedPassport;
@@ -125,53 +122,51 @@ function corrupted(entry: ChangeEntry, byte: number, flip: number): ChangeEntry 
   return message === null || message.kind === 'heartbeat' ? null : message;
 }
 
-describe('a replica', () => {
-  it('follows the feeds despite lost, repeated, reordered and altered messages, once it has pulled', () => {
-    fc.assert(
-      fc.property(
-        fc.array(change, { maxLength: 30 }),
-        fc.array(change, { maxLength: 10 }),
-        fc.array(event, { maxLength: 40 }),
-        (later, earlier, events) => {
-          const service = new ModelService(ed25519);
-          for (const each of earlier) service.change(each.feed, each.change);
-          const replica = newReplica();
-          const expected = { asOfMs: null, accountId: service.accountId };
-          expect(replica.install(service.snapshot(), expected)).toBe('installed');
-          const pushed = later.map((each) => service.change(each.feed, each.change));
-          for (const each of events) {
-            const before = { ...askedOf(replica) };
-            if (each.kind === 'pull') pull(replica, service, each.count);
-            const entry = each.kind === 'pull' ? undefined : pushed[each.at % Math.max(pushed.length, 1)];
-            if (entry === undefined) continue;
-            if (each.kind === 'deliver') replica.apply(entry);
-            if (each.kind === 'corrupt') {
-              const bad = corrupted(entry, each.byte, each.flip);
-              if (bad === null || JSON.stringify(bad) === JSON.stringify(entry)) continue;
-              const outcome = replica.apply(bad);
-              // A changed key id that still names the key, or a changed place, is a different question;
-              // nothing altered may count.
-              expect(outcome).not.toBe('applied');
-              expect({ ...askedOf(replica) }).toEqual(before);
-            }
-            if (each.kind === 'renumber') {
-              const revisions = { account: replica.accountRevision, global: replica.globalRevision };
-              const next = (entry.feed_id === 'global' ? revisions.global : revisions.account) + 1;
-              const outcome = replica.apply({ ...entry, revision: next });
-              expect(outcome).toBe(entry.revision === next ? 'applied' : 'refused');
-            }
+it('a replica follows the feeds despite lost, repeated, reordered and altered messages, once it has pulled', () => {
+  fc.assert(
+    fc.property(
+      fc.array(change, { maxLength: 30 }),
+      fc.array(change, { maxLength: 10 }),
+      fc.array(event, { maxLength: 40 }),
+      (later, earlier, events) => {
+        const service = new ModelService(ed25519);
+        for (const each of earlier) service.change(each.feed, each.change);
+        const replica = newReplica();
+        const expected = { asOfMs: null, accountId: service.accountId };
+        expect(replica.install(service.snapshot(), expected)).toBe('installed');
+        const pushed = later.map((each) => service.change(each.feed, each.change));
+        for (const each of events) {
+          const before = { ...askedOf(replica) };
+          if (each.kind === 'pull') pull(replica, service, each.count);
+          const entry = each.kind === 'pull' ? undefined : pushed[each.at % Math.max(pushed.length, 1)];
+          if (entry === undefined) continue;
+          if (each.kind === 'deliver') replica.apply(entry);
+          if (each.kind === 'corrupt') {
+            const bad = corrupted(entry, each.byte, each.flip);
+            if (bad === null || JSON.stringify(bad) === JSON.stringify(entry)) continue;
+            const outcome = replica.apply(bad);
+            // A changed key id that still names the key, or a changed place, is a different question;
+            // nothing altered may count.
+            expect(outcome).not.toBe('applied');
+            expect({ ...askedOf(replica) }).toEqual(before);
           }
-          pull(replica, service, Number.POSITIVE_INFINITY);
-          expect(askedOf(replica)).toEqual(knownTo(service.state()));
-          expect(replica.accountRevision).toBe(service.entries.account.length);
-          expect(replica.globalRevision).toBe(service.entries.global.length);
-          // And the way over a snapshot ends at the same place.
-          const anew = newReplica();
-          anew.install(service.snapshot(), expected);
-          expect(askedOf(anew)).toEqual(askedOf(replica));
-        },
-      ),
-      { numRuns: runs({ short: 40, long: 15_000 }) },
-    );
-  });
+          if (each.kind === 'renumber') {
+            const revisions = { account: replica.accountRevision, global: replica.globalRevision };
+            const next = (entry.feed_id === 'global' ? revisions.global : revisions.account) + 1;
+            const outcome = replica.apply({ ...entry, revision: next });
+            expect(outcome).toBe(entry.revision === next ? 'applied' : 'refused');
+          }
+        }
+        pull(replica, service, Number.POSITIVE_INFINITY);
+        expect(askedOf(replica)).toEqual(knownTo(service.state()));
+        expect(replica.accountRevision).toBe(service.entries.account.length);
+        expect(replica.globalRevision).toBe(service.entries.global.length);
+        // And the way over a snapshot ends at the same place.
+        const anew = newReplica();
+        anew.install(service.snapshot(), expected);
+        expect(askedOf(anew)).toEqual(askedOf(replica));
+      },
+    ),
+    { numRuns: runs({ short: 40, long: 15_000 }) },
+  );
 });

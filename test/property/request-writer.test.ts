@@ -5,11 +5,11 @@ import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { RequestWriter, stepsMax, stepsPerDocumentMax } from '../../shared/crypto/request-writer.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { parseCheckBody, parseRequestFacts } from '../../shared/wire/check.ts';
-import { assertSafeJson, parseJsonText } from '../../shared/wire/json.ts';
+import { parseCheckBody, parseRequestFacts } from '../../shared/wire/api/check.ts';
+import { assertSafeJson, parseJsonText } from '../../shared/wire/api/json.ts';
 import { plainRequest } from '../../sidecar/intake/in-process/plain-request.ts';
 import { readCheck } from '../../sidecar/intake/read-check.ts';
-import { runs } from '../support/runs.ts';
+import { runs } from '../support/base/runs.ts';
 import { aPassport } from '../unit/decision/samples.ts';
 
 /** Few names, so that lists of them come again; some are refused. */
@@ -94,27 +94,6 @@ describe('RequestWriter', () => {
     expect(writer.steps).toBe(0);
   });
 
-  it('leaves to others what JSON cannot say', () => {
-    const writer = new RequestWriter();
-    for (const value of [undefined, () => 1, 1n, Symbol('a'), Number.NaN, Number.POSITIVE_INFINITY]) {
-      expect(writer.write({ a: [1, { b: value }] }, { depth: 0, isUnescaped: false })).toBeNull();
-    }
-  });
-
-  it('counts the objects around a value', () => {
-    const writer = new RequestWriter();
-    const nested = JSON.parse('['.repeat(limits.jsonDepthMax) + ']'.repeat(limits.jsonDepthMax));
-    expect(writer.write(nested, { depth: 0, isUnescaped: true })).not.toBeNull();
-    expect(writer.write(nested, { depth: 1, isUnescaped: true })).toBeNull();
-  });
-
-  it('makes the plan of a list of names once', () => {
-    const writer = new RequestWriter();
-    const text = '{"b":1,"a":{"d":[{"x":1,"w":2},{"x":3,"w":4}],"c":2}}';
-    for (let i = 0; i < 3; i++) writer.write(JSON.parse(text), { depth: 0, isUnescaped: true });
-    expect(writer.plansMade).toBe(3);
-  });
-
   it('completes a list that is longer than what one document may add', () => {
     const writer = new RequestWriter();
     const members = Array.from({ length: 3 * stepsPerDocumentMax }, (_, i) => [`name_${i}`, i]);
@@ -186,23 +165,6 @@ describe('RequestWriter with a copy', () => {
     expect(copied, 'requests that were copied').toBeGreaterThan(100);
   });
 
-  it('accepts all JSON', () => {
-    const writer = new RequestWriter();
-    fc.assert(
-      fc.property(texts, (text) => {
-        const given = JSON.parse(`{"value":${text}}`);
-        if (writer.write(given, { depth: 1, isUnescaped: false }) === null) return;
-        const isUsual = !text.includes('-0') && !hasManyNames(given);
-        if (isUsual) expect(writer.writeCopy(given, { depth: 1 })).not.toBeNull();
-      }),
-    );
-  });
-
-  const hasManyNames = (value: unknown): boolean =>
-    typeof value === 'object' &&
-    value !== null &&
-    (Object.keys(value).length > 32 || Object.values(value).some(hasManyNames));
-
   it('is a copy at every level', () => {
     const order = { items: [{ sku: 'a' }] };
     const written = new RequestWriter().writeCopy({ order }, { depth: 1 });
@@ -258,13 +220,9 @@ describe('RequestWriter with a copy', () => {
   it.each([
     ['a list', []],
     ['what has a JSON form of its own', { at: new Date(0) }],
-    ['negative zero', { amount: -0 }],
-    ['a hole', { list: new Array(1) }],
     ['a text', { note: 'x'.repeat(limits.bodyBytesMax) }],
-    ['a name', { ['x'.repeat(limits.bodyBytesMax)]: 1 }],
     ['many members', Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`m${i}`, 1]))],
     ['a long list', { list: Array.from({ length: limits.bodyBytesMax }, () => 1) }],
-    ['one character too many', { a: 'x'.repeat(limits.bodyBytesMax - 5), b: {} }],
   ])('leaves to others: %s', (_name, given) => {
     expect(new RequestWriter().writeCopy(given, { depth: 1 })).toBeNull();
   });
@@ -343,7 +301,7 @@ describe('readCheck', () => {
     const read = (body: Buffer) =>
       outcomeOf(() => ({ ...readCheck(body, new RequestWriter(), known).call, hash: '' }));
     expect(read(Buffer.from([0x7b, 0xff, 0x7d]))).toMatchObject({ code: 'invalid_json' });
-    // Also in the request alone, behind a token that is known.
+    // Also in the request alone, after a token that is known.
     const broken = Buffer.from('{"passport":"a.b.c","request":{"note":"\xff"}}', 'latin1');
     expect(read(broken)).toMatchObject({ code: 'invalid_json' });
     expect(read(Buffer.alloc(0))).toMatchObject({ code: 'invalid_request', param: 'passport' });

@@ -3,8 +3,8 @@ import findMyWay from 'find-my-way';
 import { describe, expect, it } from 'vitest';
 import { compileRoutes, matchRoute } from '../../shared/decision/compile-routes.ts';
 import { pathProblem } from '../../shared/decision/read-path.ts';
-import { parseGateRoutes } from '../../shared/wire/gate-routes.ts';
-import { runs } from '../support/runs.ts';
+import { parseGateRoutes } from '../../shared/wire/api/gate-routes.ts';
+import { runs } from '../support/base/runs.ts';
 
 /** Few and alike, so that routes and paths often meet. */
 const literal = fc.constantFrom('a', 'b', 'A', 'ab', '.a', 'a b', 'a@b', 'caf\u00e9', '');

@@ -1,63 +1,7 @@
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
-import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import { nowMs } from '../unit/decision/samples.ts';
-import { LyingHolder, type Units } from './lying-holder.ts';
 import type { WorldSpec } from './run-world.ts';
-
-/**
- * Variants of the protocol that this one has replaced, or that somebody may think of. Each of them breaks a
- * promise.
- */
-export const mutants = [
-  /** A look-up reads keys before the units of others. */
-  'keys_before_units',
-  'ignores_may_change',
-  /** A refusal counts although units came back since. */
-  'ignores_free_units',
-  /** A look-up goes out while a permit of its key is under way from the same sidecar. */
-  'look_up_does_not_wait',
-  'gives_back_unknown',
-  /**
-   * Of a settlement whose outcome is not known the client gets BLOCK, and the settlement may still be
-   * committed.
-   */
-  'blocks_late',
-  /** What was refused is given back, and not voided, although its call may be delivered once more. */
-  'gives_back_refused',
-  /** The end of a reading leaves the settlement that found the PERMIT to the next delivery of its call. */
-  'forgets_what_was_replayed',
-  /** A suspend that has found another approval opens one where its call comes again. */
-  'found_suspends_may_open',
-  /** A suspend that has opened its approval reads the PERMIT of its key where its call comes again. */
-  'repeated_suspends_read',
-  /** A settlement is voided although a copy may be answered with it. */
-  'voids_what_is_read',
-  /** A copy is answered with a PERMIT that its own request may still void. */
-  'readings_are_not_kept',
-  /** What a copy has read stays true although the copy was answered with something else. */
-  'readings_are_not_voided',
-  /** A reading that comes after its void is kept. */
-  'readings_without_tombstone',
-  'replays_undecided',
-  'void_without_tombstone',
-  'void_keeps_approval_used',
-  'void_frees_twice',
-  'repeat_commits_again',
-  /** A PERMIT is settled, and its void frees, whatever it says that it took. */
-  'believes_what_a_permit_took',
-  /** The void of what was never settled frees what it says. */
-  'believes_what_a_void_frees',
-  /** A return, or the end of an epoch, gives back what PERMITs took. */
-  'believes_what_comes_back',
-] as const;
-export type Mutant = (typeof mutants)[number];
-
-/** Those that need a holder which lies. */
-export const believing: ReadonlySet<Mutant | null> = new Set<Mutant>([
-  'believes_what_a_permit_took',
-  'believes_what_a_void_frees',
-  'believes_what_comes_back',
-]);
 
 interface Asked {
   /** The copy. */
@@ -91,6 +35,16 @@ interface Settled {
   isWithdrawn: boolean;
 }
 
+/** Where the units of the one limit are. */
+interface Units {
+  free: number;
+  /** Taken by PERMITs on record. */
+  posted: number;
+  held: number;
+  /** By sidecar: units leased and not taken by a PERMIT on record. */
+  readonly leased: number[];
+}
+
 /**
  * The control plane over maps: one limit, keys, approvals, settlements and voids. Each step is one of its
  * statements that sees a state of its own.
@@ -98,10 +52,8 @@ interface Settled {
 export class RunLedger {
   isRevoked = false;
   readonly #limit: number;
-  readonly #mutant: Mutant | null;
   readonly #presentedId: string;
   readonly #units: Units;
-  readonly liar: LyingHolder;
   #refusals = 0;
   readonly #settled = new Map<string, Settled>();
   readonly #approvals = new Map<string, Approval>();
@@ -109,19 +61,14 @@ export class RunLedger {
   readonly #readings = new Map<string, string | null>();
   /** PERMITs of plain requests. */
   readonly #spooled = new Set<string>();
-  /** Look-ups between their two steps, with what the first one read. */
-  readonly #begun = new Map<
-    object,
-    { readonly call: LedgerCall; readonly first: boolean | SettlementAnswer | null }
-  >();
+  /** Look-ups between their two steps, with what the first one read: units before keys. */
+  readonly #begun = new Map<object, boolean>();
 
-  constructor({ limit, sidecars, approval, mutant, copies, lies = 0 }: WorldSpec, presentedId: string) {
+  constructor({ limit, sidecars, approval, copies }: WorldSpec, presentedId: string) {
     this.#limit = limit;
-    this.#mutant = mutant;
     this.#presentedId = presentedId;
-    const leased = Array.from({ length: sidecars + 1 }, () => 0);
+    const leased = Array.from({ length: sidecars }, () => 0);
     this.#units = { free: limit, posted: 0, held: 0, leased };
-    this.liar = new LyingHolder(this.#units, { place: sidecars, limit, mutant, lies });
     if (approval === null) return;
     const hash = copies.find(({ presents }) => presents)?.hash ?? '';
     this.#approvals.set(presentedId, { hash, status: approval, usedBy: null });
@@ -179,23 +126,19 @@ export class RunLedger {
     if (call.kind !== 'look_up') return this.#closing(call, this.#settle(call));
     if (this.isRevoked) return { kind: 'blocked', reason: 'passport_revoked' };
     const begun = this.#begun.get(message);
-    const isKeysFirst = this.#mutant === 'keys_before_units';
     if (begun === undefined) {
-      this.#begun.set(message, { call, first: isKeysFirst ? this.#find(call) : this.#mayChange(call) });
+      this.#begun.set(message, this.#mayChange(call));
       return null;
     }
     this.#begun.delete(message);
-    if (typeof begun.first === 'boolean')
-      return this.#find(call) ?? { kind: 'none', may_change: begun.first };
-    return begun.first ?? { kind: 'none', may_change: this.#mayChange(call) };
+    return this.#find(call) ?? { kind: 'none', may_change: begun };
   }
 
   void(id: string, sidecar: number, units: 0 | 1): void {
     const settled = this.#settled.get(id);
     const isClosed = settled?.call === null && !settled.isVoid;
     if (settled === undefined || isClosed) {
-      if (this.#mutant !== 'void_without_tombstone')
-        this.#settled.set(id, { call: null, isVoid: true, isWithdrawn: true });
+      this.#settled.set(id, { call: null, isVoid: true, isWithdrawn: true });
       for (let unit = 0; unit < units; unit++) this.returnUnit(sidecar);
       return;
     }
@@ -205,16 +148,14 @@ export class RunLedger {
 
   voidReading(reader: string): void {
     const id = this.#readings.get(reader) ?? null;
-    if (this.#mutant !== 'readings_without_tombstone') this.#readings.set(reader, null);
-    else this.#readings.delete(reader);
+    this.#readings.set(reader, null);
     const settled = id === null ? undefined : this.#settled.get(id);
     if (id !== null && settled !== undefined) this.#undoUnread(id, settled);
   }
 
   #undoUnread(id: string, settled: Settled): void {
     if (settled.isVoid || !settled.isWithdrawn) return;
-    const isRead = [...this.#readings.values()].includes(id);
-    if (isRead && this.#mutant !== 'voids_what_is_read') return;
+    if ([...this.#readings.values()].includes(id)) return;
     settled.isVoid = true;
     const { call } = settled;
     if (call === null) return;
@@ -224,8 +165,6 @@ export class RunLedger {
     }
     this.#units.posted -= call.units;
     this.#units.free += call.units;
-    if (this.#mutant === 'void_frees_twice') this.#units.free += call.units;
-    if (this.#mutant === 'void_keeps_approval_used') return;
     for (const approval of this.#approvals.values()) {
       if (approval.usedBy !== id) continue;
       approval.status = 'approved';
@@ -250,12 +189,10 @@ export class RunLedger {
     const units = [this.#units.free, this.#units.posted, this.#units.held, ...this.#units.leased];
     const sum = units.reduce((one, other) => one + other, 0);
     const standing = this.#standing();
-    if (standing.length + this.#spooled.size + this.liar.permitted + this.#units.held > this.#limit)
+    if (standing.length + this.#spooled.size + this.#units.held > this.#limit)
       throw new Error('more is permitted than the limit');
     if (units.some((each) => each < 0)) throw new Error(`units below zero: ${units.join()}`);
-    // Where a lie is believed, more is free: what counts is what becomes of that.
-    if (sum !== this.#limit && !believing.has(this.#mutant))
-      throw new Error(`units are not conserved: ${units.join()}`);
+    if (sum !== this.#limit) throw new Error(`units are not conserved: ${units.join()}`);
     const keys = standing.flatMap(({ key }) => (key === null ? [] : [key]));
     if (new Set(keys).size !== keys.length) throw new Error('a key has two PERMITs');
     const presenting = standing.filter(({ presents }) => presents);
@@ -268,8 +205,8 @@ export class RunLedger {
   checkEnd(): void {
     const held = this.liveApprovals().length;
     if (held !== this.#units.held) throw new Error(`${held} approvals wait, and hold ${this.#units.held}`);
-    const used = this.#standing().length + this.#spooled.size + this.liar.counted;
-    if (used !== this.#units.posted && !believing.has(this.#mutant))
+    const used = this.#standing().length + this.#spooled.size;
+    if (used !== this.#units.posted)
       throw new Error(`${used} units are used, and ${this.#units.posted} are posted`);
   }
 
@@ -284,8 +221,7 @@ export class RunLedger {
     const isReplayedSuspend = answer.kind === 'replayed' && call.kind === 'suspend';
     if (!isRefused && !isReplayedSuspend) return answer;
     this.#refusals++;
-    if (this.#mutant === 'gives_back_refused' || this.#refusals % 2 === 0 || this.#settled.has(call.id))
-      return answer;
+    if (this.#refusals % 2 === 0 || this.#settled.has(call.id)) return answer;
     if (isRefused && this.#readings.has(call.reader)) return answer;
     this.#settled.set(call.id, { call: null, isVoid: false, isWithdrawn: false });
     if (isRefused) this.#readings.set(call.reader, null);
@@ -295,8 +231,8 @@ export class RunLedger {
   #permit(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): SettlementAnswer {
     const known = this.#settled.get(call.id);
     if (known?.isVoid === true || known?.call === null) return { kind: 'voided' };
-    if (known !== undefined && this.#mutant !== 'repeat_commits_again') return { kind: 'committed' };
-    const earlier = known === undefined ? this.#claimed(call) : null;
+    if (known !== undefined) return { kind: 'committed' };
+    const earlier = this.#claimed(call);
     if (earlier !== null) return earlier;
     if (call.presents) {
       const approval = this.#presented(call);
@@ -316,14 +252,13 @@ export class RunLedger {
   #suspend(call: Extract<LedgerCall, { readonly kind: 'permit' | 'suspend' }>): SettlementAnswer {
     const known = this.#settled.get(call.id);
     const hasOpened = known !== undefined && known.call !== null && !known.isVoid;
-    if (hasOpened && this.#mutant !== 'repeated_suspends_read') return suspendedUnder(call.id, true);
+    if (hasOpened) return suspendedUnder(call.id, true);
     const earlier = this.#claimed(call);
     if (earlier !== null) return earlier;
     if (known?.isVoid === true) return { kind: 'voided' };
-    if (hasOpened) return suspendedUnder(call.id, true);
     const waiting = this.#waiting(call);
     if (known !== undefined) return waiting ?? { kind: 'voided' };
-    if (waiting?.kind === 'suspended' && this.#mutant !== 'found_suspends_may_open')
+    if (waiting?.kind === 'suspended')
       this.#settled.set(call.id, { call: null, isVoid: false, isWithdrawn: false });
     if (waiting !== null) return waiting;
     this.#approvals.set(call.id, { hash: call.hash, status: 'pending', usedBy: null });
@@ -337,11 +272,7 @@ export class RunLedger {
   #mayChange = (call: LedgerCall): boolean =>
     call.kind === 'look_up' &&
     call.isShort &&
-    (this.#hasRoom || this.#units.leased.some((units) => units > 0));
-
-  get #hasRoom(): boolean {
-    return this.#units.free > 0 && this.#mutant !== 'ignores_free_units';
-  }
+    (this.#units.free > 0 || this.#units.leased.some((units) => units > 0));
 
   #find(call: LedgerCall): SettlementAnswer | null {
     const presented = call.presents ? this.#presented(call).status : null;
@@ -376,7 +307,6 @@ export class RunLedger {
 
   /** False: the reading was voided before it came. */
   #read(reader: string, id: string): boolean {
-    if (this.#mutant === 'readings_are_not_kept') return true;
     if (this.#readings.get(reader) === null) return false;
     this.#readings.set(reader, id);
     return true;

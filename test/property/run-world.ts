@@ -6,11 +6,11 @@ import { needsRun, Run, type RunAnswer, type RunEffect, type RunEvent } from '..
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import { makeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { SettlementAnswer } from '../../shared/wire/settlement.ts';
+import type { SettlementAnswer } from '../../shared/wire/sync/settlement.ts';
 import type { SettlementOutcome } from '../../sidecar/settle/open-settlement.ts';
 import { eventOf, fateOf, hasNotArrived, readingFateOf } from '../../sidecar/settle/settlement-outcome.ts';
 import { aGate, aPassport, aRequest, aStanding, aWindow, nowMs, usd } from '../unit/decision/samples.ts';
-import { type LedgerCall, type Mutant, RunLedger } from './run-ledger.ts';
+import { type LedgerCall, RunLedger } from './run-ledger.ts';
 
 /** One request that a client sends. Copies are requests with the same key. Each asks for 1 unit of money. */
 export interface CopySpec {
@@ -33,9 +33,6 @@ export interface WorldSpec {
    * How often a call may get no answer, get lost or come too late, a client go, and the passport be revoked.
    */
   readonly faults: number;
-  /** What a holder that lies may say. Absent: there is none. */
-  readonly lies?: number;
-  readonly mutant: Mutant | null;
 }
 
 export interface WorldEvent {
@@ -74,10 +71,6 @@ interface Copy extends CopySpec {
   told: Told | null;
   /** While it waited, every unit was used on record or held by an approval. */
   hasSeenUsedUp: boolean;
-  /**
-   * All that its run was given: with the state of the ledger and the sidecars this is the state of the world.
-   */
-  readonly log: string[];
   /** Of the look-up whose answer it got last: see Message. */
   underWay: readonly string[];
 }
@@ -151,40 +144,21 @@ export class RunWorld {
       null,
     );
     this.#sidecars = Array.from({ length: spec.sidecars }, () => ({
-      available: 0,
-      reserved: 0,
-      passedOn: 0,
-      used: [],
-      isRevocationKnown: false,
-      voids: [],
+      ...{ available: 0, reserved: 0, passedOn: 0 },
+      ...{ used: [], isRevocationKnown: false, voids: [] },
     }));
     this.copies = spec.copies.map((copy, place) => ({
       ...copy,
       name: `copy${place}`,
       request: aRequest({
-        amountMicroUsd: unit,
-        idempotencyKey: copy.key,
-        requestHash: copy.hash,
+        ...{ amountMicroUsd: unit, idempotencyKey: copy.key, requestHash: copy.hash },
         approvalId: copy.presents ? presentedId : null,
         approval: copy.presents ? 'unasked' : 'none',
       }),
-      run: null,
-      isRefused: false,
-      isGone: false,
-      isAskingLeases: false,
-      isWaiting: false,
-      waits: 0,
-      open: null,
-      voidSettlement: null,
-      settlements: 0,
-      readings: [],
-      calls: 0,
-      decision: null,
-      isStarted: false,
-      told: null,
-      hasSeenUsedUp: false,
-      log: [],
-      underWay: [],
+      ...{ run: null, open: null, voidSettlement: null, decision: null, told: null },
+      ...{ isRefused: false, isGone: false, isAskingLeases: false, isWaiting: false, isStarted: false },
+      ...{ hasSeenUsedUp: false, waits: 0, settlements: 0, calls: 0 },
+      ...{ readings: [], underWay: [] },
     }));
   }
 
@@ -274,7 +248,7 @@ export class RunWorld {
       });
     for (const id of this.ledger.pendingApprovals()) may(`${id} is approved`, () => this.ledger.approve(id));
     for (const id of this.ledger.liveApprovals()) fault(`${id} expires`, () => this.ledger.expire(id));
-    return [...events, ...this.ledger.liar.events()];
+    return events;
   }
 
   /** Throws, naming it, for the first promise that is broken now. */
@@ -331,21 +305,16 @@ export class RunWorld {
     const quota = {
       spend: [
         aWindow({
-          limit: this.spec.limit * unit,
-          available: sidecar.available * unit,
-          isFinal: copy.isRefused,
-          endsAtMs: (nowMs + 60_000) as UnixMillis,
+          ...{ limit: this.spec.limit * unit, available: sidecar.available * unit },
+          ...{ isFinal: copy.isRefused, endsAtMs: (nowMs + 60_000) as UnixMillis },
         }),
       ],
-      rate: [],
-      standingApprovals: [],
-      wallet: null,
+      ...{ rate: [], standingApprovals: [], wallet: null },
     };
     const standing = aStanding({ status: sidecar.isRevocationKnown ? 'revoked' : 'active' });
     const decision = decide(this.#gate, { kind: 'verified', passport, standing }, request, quota, nowMs);
     const isPending = mayBePending(this.#gate, passport, request, decision);
     copy.decision = decision;
-    copy.log.push(`decided ${decision.outcome} ${decision.reason} ${decision.unknown}`);
     if (copy.run === null && !needsRun(decision, request, isPending)) {
       this.#record(copy, decision);
       return;
@@ -355,42 +324,21 @@ export class RunWorld {
   }
 
   #report(copy: Copy, event: RunEvent): void {
-    copy.log.push(JSON.stringify(event));
     this.#perform(copy, must(copy.run, 'only a run gets events').on(event));
   }
 
   #perform(copy: Copy, effect: RunEffect): void {
-    switch (effect.kind) {
-      case 'decide':
-        this.#decide(copy);
-        return;
-      case 'ask_leases':
-        copy.isAskingLeases = true;
-        return;
-      case 'look_up':
-        copy.open = this.#newOpen(copy, { kind: 'look_up', id: '', isShort: copy.isRefused });
-        return;
-      case 'wait':
-        copy.isWaiting = true;
-        return;
-      case 'settle_permit':
-        this.#settle(copy, 'permit');
-        return;
-      case 'settle_suspend':
-        this.#settle(copy, 'suspend');
-        return;
-      case 'void':
-        must(copy.voidSettlement, 'a run voids what it has settled')();
-        return;
-      case 'record':
-        this.#record(copy, effect.decision);
-        return;
-      case 'answer':
-        this.#answer(copy, effect.answer);
-        return;
-      default:
-        unreachable(effect);
-    }
+    if (effect.kind === 'decide') this.#decide(copy);
+    else if (effect.kind === 'ask_leases') copy.isAskingLeases = true;
+    else if (effect.kind === 'look_up')
+      copy.open = this.#newOpen(copy, { kind: 'look_up', id: '', isShort: copy.isRefused });
+    else if (effect.kind === 'wait') copy.isWaiting = true;
+    else if (effect.kind === 'settle_permit') this.#settle(copy, 'permit');
+    else if (effect.kind === 'settle_suspend') this.#settle(copy, 'suspend');
+    else if (effect.kind === 'void') must(copy.voidSettlement, 'a run voids what it has settled')();
+    else if (effect.kind === 'record') this.#record(copy, effect.decision);
+    else if (effect.kind === 'answer') this.#answer(copy, effect.answer);
+    else unreachable(effect);
   }
 
   #settle(copy: Copy, kind: 'permit' | 'suspend'): void {
@@ -417,17 +365,13 @@ export class RunWorld {
     sidecar.voids.push(entry);
   }
 
-  #voidReading(copy: Copy, reading: VoidEntry): void {
-    if (this.spec.mutant !== 'readings_are_not_voided') this.#void(copy, reading);
-  }
-
   /**
    * The copy is over. What it has read and is not answered with is theirs alone again who have settled it.
    */
   #endReadings(copy: Copy, isAnsweredWith: boolean): void {
     const kept = isAnsweredWith ? 1 : 0;
     const unused = copy.readings.splice(0, copy.readings.length - kept);
-    for (const reading of unused) this.#voidReading(copy, reading);
+    for (const reading of unused) this.#void(copy, reading);
   }
 
   #tell(copy: Copy, told: Told, isRead = false): void {
@@ -450,24 +394,15 @@ export class RunWorld {
 
   #answer(copy: Copy, answer: RunAnswer): void {
     if (copy.isGone) return;
-    switch (answer.kind) {
-      case 'decision':
-        this.#tell(copy, { kind: 'PERMIT', id: this.#idOf(copy) });
-        return;
-      case 'suspended':
-        this.#tell(copy, { kind: 'SUSPEND', reason: answer.approval.approvalId }, true);
-        return;
-      case 'replay':
-        if (this.#sidecarOf(copy).isRevocationKnown)
-          throw new Error(`${copy.name} was answered a first PERMIT after the revocation`);
-        this.#tell(copy, { kind: 'PERMIT', id: answer.first.attestationId }, true);
-        return;
-      case 'error':
-        this.#tell(copy, { kind: 'error', reason: answer.code });
-        return;
-      default:
-        unreachable(answer);
-    }
+    if (answer.kind === 'decision') this.#tell(copy, { kind: 'PERMIT', id: this.#idOf(copy) });
+    else if (answer.kind === 'suspended')
+      this.#tell(copy, { kind: 'SUSPEND', reason: answer.approval.approvalId }, true);
+    else if (answer.kind === 'replay') {
+      if (this.#sidecarOf(copy).isRevocationKnown)
+        throw new Error(`${copy.name} was answered a first PERMIT after the revocation`);
+      this.#tell(copy, { kind: 'PERMIT', id: answer.first.attestationId }, true);
+    } else if (answer.kind === 'error') this.#tell(copy, { kind: 'error', reason: answer.code });
+    else unreachable(answer);
   }
 
   /** A client that goes leaves a run that nobody needs, unless something of it is under way. */
@@ -509,8 +444,7 @@ export class RunWorld {
 
   /** A look-up waits while a permit with its key is open here. */
   #mustWait(copy: Copy, { call }: Open): boolean {
-    if (call.kind !== 'look_up' || copy.key === null || this.spec.mutant === 'look_up_does_not_wait')
-      return false;
+    if (call.kind !== 'look_up' || copy.key === null) return false;
     return this.copies.some(
       ({ open, sidecar, key }) =>
         open?.call.kind === 'permit' && sidecar === copy.sidecar && key === copy.key,
@@ -519,14 +453,8 @@ export class RunWorld {
 
   #send(copy: Copy, open: Open): void {
     open.isSent = true;
-    this.#messages.push({
-      copy,
-      call: open.call,
-      attempt: open.attempt,
-      stage: 'request',
-      answer: null,
-      underWay: [],
-    });
+    const { call, attempt } = open;
+    this.#messages.push({ copy, call, attempt, stage: 'request', answer: null, underWay: [] });
   }
 
   #arrive(message: Message): void {
@@ -571,24 +499,20 @@ export class RunWorld {
     const { reader } = call;
     const isCertain = call.kind === 'look_up' ? !isUncertain : hasNotArrived(outcome);
     const reading = readingFateOf(outcome, isCertain);
-    const endsToo =
-      outcome.kind === 'replayed' &&
-      call.kind === 'permit' &&
-      this.spec.mutant !== 'forgets_what_was_replayed';
+    const endsToo = outcome.kind === 'replayed' && call.kind === 'permit';
     if (reading === 'read') copy.readings.push({ id: endsToo ? call.id : null, units: 0, reader });
     if (!isWanted) this.#endReadings(copy, false);
     if (call.kind === 'look_up') {
-      if (reading === 'void') this.#voidReading(copy, { id: null, units: 0, reader });
-      if (isWanted) this.#lookedUp(copy, outcome);
+      if (reading === 'void') this.#void(copy, { id: null, units: 0, reader });
+      if (isWanted) this.#report(copy, eventOf(outcome, 'looked_up'));
       return;
     }
     const sidecar = this.#sidecarOf(copy);
     const isPermit = call.kind === 'permit';
-    const intended = fateOf(outcome, { isPermit, isWanted });
-    const fate = intended === 'void' && this.spec.mutant === 'gives_back_refused' ? 'give_back' : intended;
+    const fate = fateOf(outcome, { isPermit, isWanted });
     switch (fate) {
       case 'undo':
-        this.#late(copy, call);
+        this.#report(copy, { kind: 'late' });
         return;
       case 'keep':
       case 'pass_on':
@@ -597,7 +521,7 @@ export class RunWorld {
       case 'give_back':
         sidecar.reserved -= call.units;
         sidecar.available += call.units;
-        if (reading === 'void') this.#voidReading(copy, { id: null, units: 0, reader });
+        if (reading === 'void') this.#void(copy, { id: null, units: 0, reader });
         break;
       case 'void':
         this.#void(copy, { ...call, reader: reading === 'void' ? reader : null });
@@ -605,38 +529,7 @@ export class RunWorld {
       default:
         unreachable(fate);
     }
-    if (isWanted) this.#lookedUpOr(copy, eventOf(outcome, 'settled'));
-  }
-
-  #late(copy: Copy, call: Extract<LedgerCall, { readonly units: number }>): void {
-    const sidecar = this.#sidecarOf(copy);
-    switch (this.spec.mutant) {
-      case 'gives_back_unknown':
-        sidecar.reserved -= call.units;
-        sidecar.available += call.units;
-        this.#tell(copy, { kind: 'error', reason: 'overloaded' });
-        copy.run = null;
-        return;
-      case 'blocks_late':
-        sidecar.reserved -= call.units;
-        if (!copy.isGone) this.#report(copy, { kind: 'away' });
-        return;
-      default:
-        this.#report(copy, { kind: 'late' });
-    }
-  }
-
-  #lookedUp(copy: Copy, outcome: SettlementOutcome): void {
-    const event = eventOf(outcome, 'looked_up');
-    const isBlind = event.kind === 'none' && this.spec.mutant === 'ignores_may_change';
-    this.#lookedUpOr(copy, isBlind ? { kind: 'none', mayChange: false } : event);
-  }
-
-  #lookedUpOr(copy: Copy, event: RunEvent): void {
-    if (event.kind === 'replayed' && this.spec.mutant === 'replays_undecided') {
-      this.#answer(copy, { kind: 'replay', first: event.first });
-      copy.run = null;
-    } else this.#report(copy, event);
+    if (isWanted) this.#report(copy, eventOf(outcome, 'settled'));
   }
 
   #post(place: number, sidecar: Sidecar): void {

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isLong, runs } from '../support/runs.ts';
-import { believing, type Mutant, mutants } from './run-ledger.ts';
+import { runs } from '../support/base/runs.ts';
 import { RunWorld, type WorldEvent, type WorldSpec } from './run-world.ts';
 
 const anyCopy = fc.record({
@@ -30,7 +29,6 @@ const anyWorld = fc
         hash: presents ? 'h' : copy.hash,
         presents: presents && approval !== null,
       })),
-      mutant: null,
     }),
   );
 
@@ -42,7 +40,6 @@ const smallWorld = {
   suspends: false,
   approval: null,
   faults: 2,
-  mutant: null,
 } as const satisfies WorldSpec;
 
 /** Worlds with few orders of events, so that each of them comes up often. */
@@ -62,11 +59,6 @@ const anySmallWorld = fc.constantFrom<WorldSpec>(
   },
 );
 const worlds = fc.oneof(anyWorld, anySmallWorld);
-
-/** The same beside a holder of another account that says of its leases what is not so. */
-const liedTo = fc
-  .tuple(worlds, fc.integer({ min: 3, max: 14 }))
-  .map(([world, lies]): WorldSpec => ({ ...world, lies }));
 
 /** Copies of one request at one sidecar, where nothing fails. */
 const quietWorld: WorldSpec = { ...smallWorld, copies: [copy, copy, copy], faults: 0 };
@@ -124,8 +116,8 @@ const dueByNumber =
   };
 
 /** Throws unless every copy was answered with the same PERMIT, and none of them had to ask once more. */
-function playQuietly(mutant: Mutant | null, chosen: readonly number[]): void {
-  const copies = expectOneAnswer({ ...quietWorld, mutant }, chosen, 'PERMIT');
+function playQuietly(chosen: readonly number[]): void {
+  const copies = expectOneAnswer(quietWorld, chosen, 'PERMIT');
   expect(copies.map(({ waits }) => waits)).toEqual(copies.map(() => 0));
 }
 
@@ -141,61 +133,9 @@ function expectOneAnswer(
   return copies;
 }
 
-describe('a run keeps its promises', () => {
-  it.each(told.map(([, each]) => each))('where a call comes again: $promise', ({ spec, story }) => {
-    tell(spec, story);
-  });
-
-  it('in random worlds', () => {
-    fc.assert(
-      fc.property(worlds, choices, (spec, chosen) => void play(spec, chosen.map(byNumber))),
-      { numRuns: runs({ short: 200, long: 300_000 }) },
-    );
-  });
-
-  it('beside a holder that lies: no cap is passed, and the honest holders have what they had', () => {
-    fc.assert(
-      fc.property(liedTo, choices, (spec, chosen) => void play(spec, chosen.map(byNumber))),
-      { numRuns: runs({ short: 300, long: 300_000 }) },
-    );
-  });
-
-  it('and answers all copies at one sidecar with one PERMIT, in any order, where nothing fails', () => {
-    fc.assert(
-      fc.property(choices, (chosen) => playQuietly(null, chosen)),
-      { numRuns: runs({ short: 100, long: 100_000 }) },
-    );
-  });
-});
-
-describe('copies at two sidecars, in any order, where nothing fails', () => {
-  it.each(['PERMIT', 'SUSPEND'] as const)('are all answered one %s', (kind) => {
-    const anyQuiet = fc.constantFrom(...quietWorlds);
-    fc.assert(
-      fc.property(anyQuiet, choices, (spec, chosen) => {
-        expectOneAnswer({ ...spec, suspends: kind === 'SUSPEND' }, chosen, kind);
-      }),
-      { numRuns: runs({ short: 200, long: 100_000 }) },
-    );
-  });
-});
-
-/** Events by their names, each of which can happen when its turn comes. */
-const tell = (spec: WorldSpec, story: readonly string[]): void => {
-  const chosen = story.map(
-    (wanted): NextEvent =>
-      (all) => {
-        const event = all.find(({ name }) => name === wanted);
-        expect(event, wanted).toBeDefined();
-        return event;
-      },
-  );
-  play(spec, chosen);
-};
-
 /** What random worlds hardly ever get to: a call comes again when all that it had found is over. */
-const comesAgain = {
-  forgets_what_was_replayed: {
+const comesAgain: readonly { promise: string; spec: WorldSpec; story: readonly string[] }[] = [
+  {
     promise: 'keeps nothing of a copy whose client went away, as that of the first PERMIT did',
     spec: { ...smallWorld, limit: 2, copies: [copy, { ...copy, sidecar: 1 }], faults: 3 },
     story: [
@@ -205,9 +145,8 @@ const comesAgain = {
       ...['the client of copy0 goes', 'answer 1 of copy0 arrives'],
       ...['sidecar1 ships a void', 'sidecar0 ships a void', 'request 0 of copy1 arrives'],
     ],
-    broken: 'sidecar1 and the ledger differ',
   },
-  found_suspends_may_open: {
+  {
     promise: 'opens no second approval after that of another copy has expired',
     spec: { ...smallWorld, limit: 2, copies: [copy, { ...copy, sidecar: 1 }], suspends: true },
     story: [
@@ -217,9 +156,8 @@ const comesAgain = {
       ...['request 1 of copy1 arrives', 'answer 1 of copy1 arrives'],
       ...['appr of copy0 1 expires', 'request 0 of copy1 arrives'],
     ],
-    broken: 'sidecar1 and the ledger differ',
   },
-  repeated_suspends_read: {
+  {
     promise: 'keeps nothing true of a copy whose client went away, of which no other was told',
     spec: {
       ...smallWorld,
@@ -236,51 +174,51 @@ const comesAgain = {
       ...['the client of copy1 goes', 'request 0 of copy0 arrives', 'answer 1 of copy1 arrives'],
       ...['sidecar1 ships a void'],
     ],
-    broken: 'att of copy1 1 stands',
   },
-} as const;
-const told = Object.entries(comesAgain);
+];
 
-/** Where the short form begins, so that the broken promise soon comes up; the full form begins anywhere. */
-const seeds: Readonly<Partial<Record<Mutant, number>>> = {
-  keys_before_units: 113,
-  ignores_may_change: 4,
-  ignores_free_units: 4,
-  look_up_does_not_wait: 1,
-  gives_back_unknown: 1,
-  blocks_late: 1,
-  gives_back_refused: 68,
-  voids_what_is_read: 17,
-  readings_are_not_kept: 17,
-  readings_are_not_voided: 18,
-  readings_without_tombstone: 83,
-  replays_undecided: 86,
-  void_without_tombstone: 8,
-  void_keeps_approval_used: 19,
-  void_frees_twice: 3,
-  repeat_commits_again: 3,
-};
-
-function seedOf(mutant: Mutant): { readonly seed?: number } {
-  const seed = isLong ? undefined : seeds[mutant];
-  return seed === undefined ? {} : { seed };
-}
-
-describe('the same promises are broken by a protocol that', () => {
-  it.each(told)('%s', (mutant, { spec, story, broken }) => {
-    expect(() => tell({ ...spec, mutant: mutant as Mutant }, story)).toThrow(broken);
+describe('a run keeps its promises', () => {
+  it.each(comesAgain)('where a call comes again: $promise', ({ spec, story }) => {
+    tell(spec, story);
   });
 
-  it.each(mutants.filter((mutant) => !(mutant in comesAgain)))('%s', (mutant: Mutant) => {
-    const broken =
-      mutant === 'look_up_does_not_wait'
-        ? fc.property(choices, (chosen) => playQuietly(mutant, chosen))
-        : fc.property(
-            believing.has(mutant) ? liedTo : worlds,
-            choices,
-            (spec, chosen) => void play({ ...spec, mutant }, chosen.map(byNumber)),
-          );
-    const options = { numRuns: 200_000, endOnFailure: true, ...seedOf(mutant) };
-    expect(fc.check<unknown[]>(broken, options).failed).toBe(true);
+  it('in random worlds', () => {
+    fc.assert(
+      fc.property(worlds, choices, (spec, chosen) => void play(spec, chosen.map(byNumber))),
+      { numRuns: runs({ short: 200, long: 300_000 }) },
+    );
+  });
+
+  it('and answers all copies at one sidecar with one PERMIT, in any order, where nothing fails', () => {
+    fc.assert(
+      fc.property(choices, (chosen) => playQuietly(chosen)),
+      { numRuns: runs({ short: 100, long: 100_000 }) },
+    );
   });
 });
+
+it.each(['PERMIT', 'SUSPEND'] as const)(
+  'copies at two sidecars, in any order, where nothing fails, are all answered one %s',
+  (kind) => {
+    const anyQuiet = fc.constantFrom(...quietWorlds);
+    fc.assert(
+      fc.property(anyQuiet, choices, (spec, chosen) => {
+        expectOneAnswer({ ...spec, suspends: kind === 'SUSPEND' }, chosen, kind);
+      }),
+      { numRuns: runs({ short: 200, long: 100_000 }) },
+    );
+  },
+);
+
+/** Events by their names, each of which can happen when its turn comes. */
+const tell = (spec: WorldSpec, story: readonly string[]): void => {
+  const chosen = story.map(
+    (wanted): NextEvent =>
+      (all) => {
+        const event = all.find(({ name }) => name === wanted);
+        expect(event, wanted).toBeDefined();
+        return event;
+      },
+  );
+  play(spec, chosen);
+};

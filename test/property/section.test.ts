@@ -19,7 +19,7 @@ import { momentOf } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import { noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
-import { parseRequestFacts } from '../../shared/wire/check.ts';
+import { parseRequestFacts } from '../../shared/wire/api/check.ts';
 import type { SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { authenticator, type Caller } from '../../sidecar/decide/callers.ts';
 import { Check } from '../../sidecar/decide/check.ts';
@@ -29,8 +29,8 @@ import { DecisionReply } from '../../sidecar/decide/replies.ts';
 import { Section, type SectionDeps } from '../../sidecar/decide/section.ts';
 import type { HeldView } from '../../sidecar/quota/held-view.ts';
 import { LeaseHolder } from '../../sidecar/quota/lease-holder.ts';
-import { runs } from '../support/runs.ts';
-import { recordOfParts } from '../support/spooled-record.ts';
+import { runs } from '../support/base/runs.ts';
+import { recordOfParts } from '../support/data/spooled-record.ts';
 import { aGate, aPassport, aStanding, nowMs as startMs } from '../unit/decision/samples.ts';
 
 /*
@@ -151,16 +151,14 @@ class World {
       scopes: ['enforcement:check'],
     };
     const state = {
-      accountId: aGate().accountId,
-      isAccountSuspended: false,
-      version: 0,
-      isKeyKnown: true,
+      ...{ accountId: aGate().accountId, isAccountSuspended: false, version: 0, isKeyKnown: true },
       standingGiven: {} as Partial<PassportStanding>,
       gates: new Map<string, CompiledGate>(),
       recordForm: 1 as RecordForm,
       asOfMs: 400.5,
       caller: (hash: string) => (state.isKeyKnown && hash === hashApiKey(key) ? caller : null),
       gate: (gateId: string) => state.gates.get(gateId) ?? null,
+      publicUrl: null,
       issuersAt: () => noForeignIssuers,
       standing: () => aStanding(state.standingGiven),
     };
@@ -201,28 +199,17 @@ class World {
 
   apply(step: Exclude<Step, { kind: 'request' }>): void {
     this.state.version++;
-    switch (step.kind) {
-      case 'standing':
-        this.state.standingGiven = step.given;
-        break;
-      case 'form':
-        this.state.recordForm = step.form;
-        break;
-      case 'key':
-        this.state.isKeyKnown = false;
-        break;
-      case 'gate':
-        this.putGate(step.gate, step.constraints, step.mode);
-        break;
-      case 'clock':
-        this.#wallMs += step.jumpMs;
-        this.#monotonicMs += 1_000;
-        break;
-      case 'grant':
-        for (const passport of passports)
-          for (const gate of this.state.gates.values())
-            this.#grant(this.leases.view(gate, passport), step.units);
-    }
+    if (step.kind === 'standing') this.state.standingGiven = step.given;
+    else if (step.kind === 'form') this.state.recordForm = step.form;
+    else if (step.kind === 'key') this.state.isKeyKnown = false;
+    else if (step.kind === 'gate') this.putGate(step.gate, step.constraints, step.mode);
+    else if (step.kind === 'clock') {
+      this.#wallMs += step.jumpMs;
+      this.#monotonicMs += 1_000;
+    } else
+      for (const passport of passports)
+        for (const gate of this.state.gates.values())
+          this.#grant(this.leases.view(gate, passport), step.units);
   }
 
   endChange(): void {

@@ -1,25 +1,26 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { cliLimits } from '../../cli/base/limits.ts';
 import { LineSplitter } from '../../clients/node/src/verify/export-lines.ts';
-import { cliLimits } from '../../control-plane/cli/limits.ts';
 import { emptyExtras } from '../../shared/model/attestation.ts';
-import { evidenceCases, evidenceJwks, evidenceKeys } from '../support/evidence-cases.ts';
-import { verifyExport } from '../support/independent-verifier.mjs';
-import { runs } from '../support/runs.ts';
+import { runs } from '../support/base/runs.ts';
+import { evidenceCases, evidenceJwks, evidenceKeys } from '../support/data/evidence-cases.ts';
+import { verifyExport } from '../support/data/independent-verifier.mjs';
 import {
   chainOf,
   exportLinesOf,
   jsonLinesOf,
   jwksOf,
   keysetOf,
+  sampleCarried,
   sampleChain,
   sampleExtras,
   sampleId,
   sampleKey,
   samplePolicy,
   sampleRecord,
-} from '../support/sample-chains.ts';
-import { verdictOf } from '../support/verify-export.ts';
+} from '../support/data/sample-chains.ts';
+import { verdictOf } from '../support/data/verify-export.ts';
 
 /**
  * Two verifiers that share no code: both must accept the export, and neither may miss a change of it. One of
@@ -41,7 +42,12 @@ const mixed = chainOf(
   [
     sampleRecord(80),
     ...policies.map(({ policy_hash }, i) =>
-      sampleRecord(81 + i, { ...sampleExtras, policyHash: policy_hash, proof: 'httpsig' }),
+      sampleRecord(81 + i, {
+        ...sampleExtras,
+        policyHash: policy_hash,
+        proof: 'httpsig',
+        carried: sampleCarried,
+      }),
     ),
     sampleRecord(83),
     sampleRecord(84, emptyExtras),

@@ -1,9 +1,9 @@
 import { parse } from 'node:url';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { parseUrlHost, parseWebUrl } from '../../shared/wire/domain.ts';
-import { nastyUrls } from '../support/nasty-urls.ts';
-import { runs } from '../support/runs.ts';
+import { parseUrlHost, parseWebUrl } from '../../shared/wire/api/domain.ts';
+import { nastyUrls } from '../support/base/nasty-urls.ts';
+import { runs } from '../support/base/runs.ts';
 
 const withoutDot = (host: string | null) => host?.replace(/\.$/, '') ?? null;
 

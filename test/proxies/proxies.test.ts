@@ -4,9 +4,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { agentSigner } from '../../clients/node/src/agent.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { type Api, startApi } from '../support/api.ts';
-import { askForward } from '../support/forward-auth.ts';
-import { makeAgentKey } from '../support/proofs.ts';
+import { freePort } from '../support/base/free-port.ts';
+import { type RawAnswer, RawConnection } from '../support/base/raw-http.ts';
+import { makeAgentKey } from '../support/data/proofs.ts';
 import {
   type CountingService,
   type Question,
@@ -14,10 +14,11 @@ import {
   type SidecarRelay,
   startCountingService,
   startSidecarRelay,
-} from '../support/proxied-ends.ts';
-import { type ProxyName, proxyNames, type RunningProxy, startProxy } from '../support/proxies.ts';
-import { type RawAnswer, RawConnection } from '../support/raw-http.ts';
-import { startTestSidecar, type TestSidecar } from '../support/sidecar.ts';
+} from '../support/peers/proxied-ends.ts';
+import { type ProxyName, proxyNames, type RunningProxy, startProxy } from '../support/peers/proxies.ts';
+import { type Api, startOwnApi } from '../support/service/api.ts';
+import { askForward } from '../support/service/forward-auth.ts';
+import { startTestSidecar, type TestSidecar } from '../support/service/sidecar.ts';
 
 // The files of deploy/proxies with the proxies of Debian's packages, a real service and a real sidecar.
 
@@ -44,7 +45,7 @@ const proxies = new Map<ProxyName, RunningProxy>();
 const passports = { buyer: '', buyerId: '', other: '', weak: '', limited: '', revoked: '', forged: '' };
 
 beforeAll(async () => {
-  api = await startApi();
+  api = await startOwnApi();
   const forwardAuth = { trust: 'loopback', headers: trusted } as const;
   sidecar = await startTestSidecar({ api, forwardAuth });
   unready = await startTestSidecar({ api, forwardAuth, isCutOff: true });
@@ -120,13 +121,21 @@ interface Came {
 
 /** One request on a connection of its own, in exactly these bytes. */
 async function ask(proxy: RunningProxy, asked: Ask): Promise<Came> {
-  const connection = await RawConnection.open(proxy.port);
-  const { method = 'GET', body } = asked;
-  await connection.send(headOf(asked));
+  const answer = await answerTo(proxy, headOf(asked), asked);
+  return { answer, served: service.served.splice(0), questions: relay.questions.splice(0) };
+}
+
+async function answerTo(
+  { port }: RunningProxy,
+  head: string,
+  { method, body }: Ask = {},
+): Promise<RawAnswer | null> {
+  const connection = await RawConnection.open(port);
+  await connection.send(head);
   if (body !== undefined) void connection.send(body);
   const answer = await connection.next({ isHead: method === 'HEAD' });
   await connection.leave();
-  return { answer, served: service.served.splice(0), questions: relay.questions.splice(0) };
+  return answer;
 }
 
 function headOf(asked: Ask): string {
@@ -260,42 +269,39 @@ const paths: readonly (readonly [what: string, target: string])[] = [
   ['the asterisk', '*'],
 ];
 
+const of = (tried: string, isServed: boolean | null, asked: () => Ask): Surface => ({
+  tried,
+  isServed,
+  ask: asked,
+});
+
 const surfaces: readonly Surface[] = [
-  { tried: 'a passport that is permitted', ask: () => ({}), isServed: true },
-  {
-    tried: 'the same in `Authorization: Passport`',
-    ask: () => ({ passport: null, headers: [['Authorization', `Passport ${passports.buyer}`]] }),
-    isServed: true,
-  },
-  { tried: 'a path that its passport does not permit', ask: denied, isServed: false },
-  { tried: 'a path without a route', ask: () => ({ target: '/nowhere' }), isServed: false },
-  { tried: 'a host that the gate does not allow', ask: () => ({ host: 'evil.example' }), isServed: false },
-  { tried: 'no passport', ask: () => ({ passport: null }), isServed: false },
-  { tried: 'a forged passport', ask: () => ({ passport: passports.forged }), isServed: false },
-  { tried: 'a revoked passport', ask: () => ({ passport: passports.revoked }), isServed: false },
-  {
-    tried: 'two passports, one in each header',
-    ask: () => ({ headers: [['Authorization', `Passport ${passports.other}`]] }),
-    isServed: false,
-  },
-  {
-    tried: '`X-Agent-Passport` twice, the first one good',
-    ask: () => ({ passport: null, headers: twice('X-Agent-Passport', passports.buyer, passports.other) }),
-    isServed: null,
-  },
-  {
-    tried: '`X-Agent-Passport` twice, the second one good',
-    ask: () => ({ passport: null, headers: twice('X-Agent-Passport', passports.forged, passports.buyer) }),
-    isServed: false,
-  },
-  {
-    tried: '`Authorization` twice: another scheme, then a passport',
-    ask: () => ({
-      passport: null,
-      headers: twice('Authorization', 'Bearer app', `Passport ${passports.buyer}`),
-    }),
-    isServed: null,
-  },
+  of('a passport that is permitted', true, () => ({})),
+  of('the same in `Authorization: Passport`', true, () => ({
+    passport: null,
+    headers: [['Authorization', `Passport ${passports.buyer}`]],
+  })),
+  of('a path that its passport does not permit', false, denied),
+  of('a path without a route', false, () => ({ target: '/nowhere' })),
+  of('a host that the gate does not allow', false, () => ({ host: 'evil.example' })),
+  of('no passport', false, () => ({ passport: null })),
+  of('a forged passport', false, () => ({ passport: passports.forged })),
+  of('a revoked passport', false, () => ({ passport: passports.revoked })),
+  of('two passports, one in each header', false, () => ({
+    headers: [['Authorization', `Passport ${passports.other}`]],
+  })),
+  of('`X-Agent-Passport` twice, the first one good', null, () => ({
+    passport: null,
+    headers: twice('X-Agent-Passport', passports.buyer, passports.other),
+  })),
+  of('`X-Agent-Passport` twice, the second one good', false, () => ({
+    passport: null,
+    headers: twice('X-Agent-Passport', passports.forged, passports.buyer),
+  })),
+  of('`Authorization` twice: another scheme, then a passport', null, () => ({
+    passport: null,
+    headers: twice('Authorization', 'Bearer app', `Passport ${passports.buyer}`),
+  })),
   ...(
     [
       ['X-Gate-Permission', 'any:use'],
@@ -308,144 +314,98 @@ const surfaces: readonly Surface[] = [
       ['X-Original-URL', '/any'],
       ['X-Original-Method', 'GET'],
     ] as const
-  ).map(
-    ([name, value]): Surface => ({
-      tried: `\`${name}\` of the agent's own, once and twice, to pass a refusal`,
-      ask: () => ({ ...denied(), headers: [[name, value], ...twice(name, value, `${value}x`)] }),
-      isServed: false,
-    }),
+  ).map(([name, value]) =>
+    of(`\`${name}\` of the agent's own, once and twice, to pass a refusal`, false, () => ({
+      ...denied(),
+      headers: [[name, value], ...twice(name, value, `${value}x`)],
+    })),
   ),
-  {
-    tried: '`X-Forwarded-Method: GET` for a DELETE',
-    ask: () => ({ method: 'DELETE', headers: [['X-Forwarded-Method', 'GET']] }),
-    isServed: false,
-  },
-  {
-    tried: '`X-Forwarded-Host` of the shop at another host',
-    ask: () => ({ host: 'evil.example', headers: [['X-Forwarded-Host', host]] }),
-    isServed: false,
-  },
-  {
-    tried: 'all of these headers, also with `_`, beside a permitted request',
-    ask: () => ({
-      headers: [
-        ...['X-Gate-Permission', 'X-Gate-Decision', 'X-Gate-Reason', 'X-Gate-Amount', 'X-Passport-Id'],
-        ...['X-Attestation-Id', 'X-Forwarded-Uri', 'X-Forwarded-Method', 'X-Forwarded-Host', 'Forwarded'],
-        ...['X-Forwarded-For', 'X-Forwarded-Prefix', 'X-Original-URI', 'X-Original-Method', 'X-Original-URL'],
-        ...['X-Rewrite-URL', 'X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override'],
-      ].flatMap((name) => [
-        ...twice(name, 'one', 'two'),
-        [name.replaceAll('-', '_'), 'three'] as const,
-        [name.replace(/-(?=[^-]*$)/, '_'), 'four'] as const,
-      ]),
-    }),
-    isServed: true,
-  },
-  {
-    tried:
-      'headers that some programs take for the path or the method, also with `_`, beside a permitted request',
-    ask: () => ({
+  of('`X-Forwarded-Method: GET` for a DELETE', false, () => ({
+    method: 'DELETE',
+    headers: [['X-Forwarded-Method', 'GET']],
+  })),
+  of('`X-Forwarded-Host` of the shop at another host', false, () => ({
+    host: 'evil.example',
+    headers: [['X-Forwarded-Host', host]],
+  })),
+  of('all of these headers, also with `_`, beside a permitted request', true, () => ({
+    headers: [
+      ...['X-Gate-Permission', 'X-Gate-Decision', 'X-Gate-Reason', 'X-Gate-Amount', 'X-Passport-Id'],
+      ...['X-Attestation-Id', 'X-Forwarded-Uri', 'X-Forwarded-Method', 'X-Forwarded-Host', 'Forwarded'],
+      ...['X-Forwarded-For', 'X-Forwarded-Prefix', 'X-Original-URI', 'X-Original-Method', 'X-Original-URL'],
+      ...['X-Rewrite-URL', 'X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override'],
+    ].flatMap((name) => [
+      ...twice(name, 'one', 'two'),
+      [name.replaceAll('-', '_'), 'three'] as const,
+      [name.replace(/-(?=[^-]*$)/, '_'), 'four'] as const,
+    ]),
+  })),
+  of(
+    'headers that some programs take for the path or the method, also with `_`, beside a permitted request',
+    true,
+    () => ({
       headers: othersForPath.flatMap((name) => [
         [name, '/admin/reset'] as const,
         [name.replaceAll('-', '_').toUpperCase(), '/files'] as const,
       ]),
     }),
-    isServed: true,
-  },
-  {
-    tried: 'these headers with other characters in place of `-`, beside a permitted request',
-    ask: () => ({
-      headers: [..."!#$%&'*+.^_`|~"].flatMap((character) => [
-        ['X-Passport-Id'.replaceAll('-', character), 'one'] as const,
-        ['X-Passport-Id'.replace('-', character), 'two'] as const,
-        ['X-Passport-Id'.replace('-Id', `${character}Id`), 'three'] as const,
-        ['X-HTTP-Method-Override'.replaceAll('-', character), 'DELETE'] as const,
-      ]),
-    }),
-    isServed: true,
-  },
-  {
-    tried: '`Connection` with the names of our headers, which a proxy would drop',
-    ask: () => ({ headers: [['Connection', 'X-Passport-Id, X-Attestation-Id, X-Agent-Passport']] }),
-    isServed: true,
-  },
-  {
-    tried: 'the same beside `Connection: Upgrade`',
-    ask: () => ({ headers: twice('Connection', 'Upgrade', 'X-Passport-Id, X-Attestation-Id') }),
-    isServed: true,
-  },
-  {
-    tried: '`Upgrade: h2c`, after which the gate would see nothing',
-    ask: () => ({
-      headers: [
-        ['Connection', 'Upgrade'],
-        ['Upgrade', 'h2c'],
-        ['HTTP2-Settings', 'AAMAAABkAAQAAP__'],
-      ],
-    }),
-    isServed: true,
-  },
-  {
-    tried: '`Upgrade` twice, to `h2c` and to a WebSocket',
-    ask: () => ({
-      headers: [
-        ['Connection', 'Upgrade'],
-        ...twice('Upgrade', 'h2c', 'websocket'),
-        ['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],
-        ['Sec-WebSocket-Version', '13'],
-      ],
-    }),
-    isServed: null,
-  },
-  { tried: '`Host` twice', ask: () => ({ headers: [['Host', 'evil.example']] }), isServed: false },
-  ...paths.map(
-    ([what, target]): Surface => ({
-      tried: `a path with ${what}`.replace('a path with the', 'as its path, the'),
-      ask: () => ({ target: target.replace('GATE', gateId) }),
-      isServed: false,
-    }),
   ),
-  { tried: 'a whole URL as its target', ask: () => ({ target: `http://${host}/orders/1` }), isServed: true },
-  {
-    tried: 'a whole URL of another host as its target',
-    ask: () => ({ target: 'http://evil.example/orders/1' }),
-    isServed: null,
-  },
-  {
-    tried: 'a query with a path in it',
-    ask: () => ({ target: '/any?next=/../admin//%2f' }),
-    isServed: true,
-  },
-  ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map(
-    (method): Surface => ({
-      tried: `${method}, permitted`,
-      ask: () => ({ method, target: '/any', ...(method === 'POST' ? { body: Buffer.from('x') } : {}) }),
-      isServed: true,
-    }),
+  of('these headers with other characters in place of `-`, beside a permitted request', true, () => ({
+    headers: [..."!#$%&'*+.^_`|~"].flatMap((character) => [
+      ['X-Passport-Id'.replaceAll('-', character), 'one'] as const,
+      ['X-Passport-Id'.replace('-', character), 'two'] as const,
+      ['X-Passport-Id'.replace('-Id', `${character}Id`), 'three'] as const,
+      ['X-HTTP-Method-Override'.replaceAll('-', character), 'DELETE'] as const,
+    ]),
+  })),
+  of('`Connection` with the names of our headers, which a proxy would drop', true, () => ({
+    headers: [['Connection', 'X-Passport-Id, X-Attestation-Id, X-Agent-Passport']],
+  })),
+  of('the same beside `Connection: Upgrade`', true, () => ({
+    headers: twice('Connection', 'Upgrade', 'X-Passport-Id, X-Attestation-Id'),
+  })),
+  of('`Upgrade: h2c`, after which the gate would see nothing', true, () => ({
+    headers: [
+      ['Connection', 'Upgrade'],
+      ['Upgrade', 'h2c'],
+      ['HTTP2-Settings', 'AAMAAABkAAQAAP__'],
+    ],
+  })),
+  of('`Upgrade` twice, to `h2c` and to a WebSocket', null, () => ({
+    headers: [
+      ['Connection', 'Upgrade'],
+      ...twice('Upgrade', 'h2c', 'websocket'),
+      ['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ=='],
+      ['Sec-WebSocket-Version', '13'],
+    ],
+  })),
+  of('`Host` twice', false, () => ({ headers: [['Host', 'evil.example']] })),
+  ...paths.map(([what, target]) =>
+    of(`a path with ${what}`.replace('a path with the', 'as its path, the'), false, () => ({
+      target: target.replace('GATE', gateId),
+    })),
   ),
-  { tried: 'HTTP/1.0 without `Host`', ask: () => ({ version: '1.0', host: null }), isServed: false },
-  { tried: 'the allowed host with a port', ask: () => ({ host: `${host}:8000` }), isServed: true },
-  { tried: 'HTTP/1.0', ask: () => ({ version: '1.0' }), isServed: true },
-  {
-    tried: 'a cookie of 12 KiB',
-    ask: () => ({ headers: [['Cookie', `a=${'b'.repeat(12 * 1024)}`]] }),
-    isServed: true,
-  },
-  {
-    tried: '16 KiB of other headers',
-    ask: () => ({ headers: [1, 2, 3, 4].map((n) => [`X-App-${n}`, 'b'.repeat(4 * 1024)] as const) }),
-    isServed: null,
-  },
-  {
-    tried: '`Content-Length` beside `Transfer-Encoding`',
-    ask: () => ({
-      method: 'POST',
-      target: '/any',
-      body: Buffer.from('0\r\n\r\n'),
-      headers: [['Transfer-Encoding', 'chunked']],
-    }),
-    isServed: null,
-  },
+  of('a whole URL as its target', true, () => ({ target: `http://${host}/orders/1` })),
+  of('a whole URL of another host as its target', null, () => ({ target: 'http://evil.example/orders/1' })),
+  of('a query with a path in it', true, () => ({ target: '/any?next=/../admin//%2f' })),
+  ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].map((method) =>
+    of(`${method}, permitted`, true, () => ({
+      ...{ method, target: '/any', ...(method === 'POST' && { body: Buffer.from('x') }) },
+    })),
+  ),
+  of('HTTP/1.0 without `Host`', false, () => ({ version: '1.0', host: null })),
+  of('the allowed host with a port', true, () => ({ host: `${host}:8000` })),
+  of('HTTP/1.0', true, () => ({ version: '1.0' })),
+  of('a cookie of 12 KiB', true, () => ({ headers: [['Cookie', `a=${'b'.repeat(12 * 1024)}`]] })),
+  of('16 KiB of other headers', null, () => ({
+    headers: [1, 2, 3, 4].map((n) => [`X-App-${n}`, 'b'.repeat(4 * 1024)] as const),
+  })),
+  of('`Content-Length` beside `Transfer-Encoding`', null, () => ({
+    method: 'POST',
+    target: '/any',
+    body: Buffer.from('0\r\n\r\n'),
+    headers: [['Transfer-Encoding', 'chunked']],
+  })),
 ];
 
 /** By surface and proxy, for the page. */
@@ -506,12 +466,9 @@ describe.each(proxyNames)('%s', (name) => {
       body,
       Buffer.from('\r\n0\r\n\r\n'),
     ]);
-    const connection = await RawConnection.open(proxyOf(name).port);
     const headers = [['Transfer-Encoding', 'chunked']] as const;
-    await connection.send(headOf({ method: 'POST', target: '/any', headers }));
-    void connection.send(chunked);
-    expect((await connection.next())?.status).toBe(200);
-    await connection.leave();
+    const head = headOf({ method: 'POST', target: '/any', headers });
+    expect((await answerTo(proxyOf(name), head, { body: chunked }))?.status).toBe(200);
     expect(service.served).toMatchObject([{ method: 'POST', bodySha256 }]);
   });
 
@@ -546,15 +503,12 @@ describe.each(proxyNames)('%s', (name) => {
   });
 
   it('asks for no body before the gate has permitted', async () => {
-    const connection = await RawConnection.open(proxyOf(name).port);
     const headers = [
       ['Content-Length', '1048576'],
       ['Expect', '100-continue'],
     ] as const;
-    await connection.send(headOf({ ...denied(), headers }));
     // Not 100, and without a byte of the body.
-    expect((await connection.next())?.status).toBe(403);
-    await connection.leave();
+    expect((await answerTo(proxyOf(name), headOf({ ...denied(), headers })))?.status).toBe(403);
     expect(service.served).toEqual([]);
   });
 
@@ -571,10 +525,7 @@ describe.each(proxyNames)('%s', (name) => {
     const kinds: readonly Ask[] = [{ target: '/any' }, { passport: null }, denied()];
     const asked = await Promise.all(
       Array.from({ length: 150 }, async (_, i) => {
-        const connection = await RawConnection.open(proxyOf(name).port);
-        await connection.send(headOf(kinds[i % kinds.length] ?? {}));
-        const answer = await connection.next();
-        await connection.leave();
+        const answer = await answerTo(proxyOf(name), headOf(kinds[i % kinds.length] ?? {}));
         return `${answer?.status} ${answer?.headers.get('x-gate-reason') ?? ''}`;
       }),
     );
@@ -600,10 +551,7 @@ describe('a sidecar that does not decide', () => {
     await arrange();
     await Promise.all(
       proxyNames.map(async (name) => {
-        const connection = await RawConnection.open(proxyOf(name).port);
-        await connection.send(headOf({}));
-        const answer = await connection.next();
-        await connection.leave();
+        const answer = await answerTo(proxyOf(name), headOf({}));
         expect(answer?.status, name).toBe(503);
         expect(answer?.headers.get('retry-after'), name).toBe('1');
         expect(answer?.headers.get('content-type'), name).toMatch(/^application\/json/);
@@ -625,6 +573,29 @@ describe('a sidecar that does not decide', () => {
     }
     await relay.passTo(portOf(sidecar));
     for (const name of proxyNames) expect(outcomeOf(await ask(proxyOf(name), {})), name).toBe('200, served');
+  });
+});
+
+describe('a service that gives no answer', () => {
+  it('is 502, and no word of a decision that is missing', async () => {
+    const places = { gateId, sidecarPort: relay.port, servicePort: await freePort() };
+    await Promise.all(
+      proxyNames.map(async (name) => {
+        const proxy = await startProxy(name, places);
+        const { answer, questions } = await ask(proxy, {});
+        await proxy.stop();
+        expect(answer?.status, name).toBe(502);
+        expect(answer?.headers.get('content-type'), name).toMatch(/^application\/json/);
+        expect(answer?.headers.get('retry-after'), name).toBeUndefined();
+        const { decision, detail } = JSON.parse(answer?.body.toString() ?? '');
+        expect([decision, detail], name).toEqual([
+          'PERMIT',
+          expect.stringMatching(/service .* gave no answer/),
+        ]);
+        expect(questions.length, name).toBeLessThanOrEqual(proxyNames.length);
+        note('the service is stopped', name, outcomeOf({ answer, served: [], questions }));
+      }),
+    );
   });
 });
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Pool } from 'undici';
+import type { Chance } from '../support/base/chance.ts';
 import type { Answers, Asked, AskedKey } from './answers.ts';
-import type { Chance } from './chance.ts';
 import type { Course, Lane } from './course.ts';
 import type { Servers } from './servers.ts';
 import { type Post, settlePermit } from './settle-clients.ts';

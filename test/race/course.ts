@@ -58,6 +58,19 @@ export interface Maker {
 export const amountsUsd = [0.01, 0.25, 0.37, 1, 1.99, 3.1];
 export const askedAboveUsd = 3;
 
+const usd = 1_000_000;
+
+function capOf(
+  name: string,
+  what: `${Cap['kind']} ${Cap['window']}`,
+  limit: number,
+  gateId: string | null,
+  passport: Runner | null = null,
+): Cap {
+  const [kind, window] = what.split(' ') as [Cap['kind'], Cap['window']];
+  return { name, kind, window, limit, gateId, passportId: passport?.id ?? null };
+}
+
 /** Passports without limits of their own, for any number of courses. */
 export const makeCrowd = (make: Maker): Promise<Runner[]> =>
   Promise.all(Array.from({ length: crowdSize }, () => make.issuePassport()));
@@ -102,11 +115,6 @@ export async function makeCourse(
     amountsUsd: amounts,
     asksAboveUsd: gateId === asks ? askedAboveUsd : null,
   });
-  const ofGate = (gateId: string, passport: Runner | null = null) => ({
-    gateId,
-    passportId: passport?.id ?? null,
-  });
-  const usd = 1_000_000;
   const ahead = await approvedAhead(make, size);
   // A service that knows the one knows the other.
   const held =
@@ -126,49 +134,17 @@ export async function makeCourse(
       ...wallets.lanes,
     ],
     caps: [
-      { name: 'requests of a gate', kind: 'gate_rate', window: 'minute', limit: size, ...ofGate(minute) },
-      ...plain.map(
-        (passport, place): Cap => ({
-          name: `requests of passport ${place + 1} at a gate`,
-          kind: 'gate_rate',
-          window: 'hour',
-          limit: third,
-          ...ofGate(hour, passport),
-        }),
+      capOf('requests of a gate', 'gate_rate minute', size, minute),
+      ...plain.map((passport, place) =>
+        capOf(`requests of passport ${place + 1} at a gate`, 'gate_rate hour', third, hour, passport),
       ),
-      { name: 'money of a gate', kind: 'gate_spend', window: 'day', limit: size * usd, ...ofGate(day) },
-      ...plain.map(
-        (passport, place): Cap => ({
-          name: `money of passport ${place + 1} at a gate`,
-          kind: 'gate_spend',
-          window: 'month',
-          limit: third * usd,
-          ...ofGate(month, passport),
-        }),
+      capOf('money of a gate', 'gate_spend day', size * usd, day),
+      ...plain.map((passport, place) =>
+        capOf(`money of passport ${place + 1} at a gate`, 'gate_spend month', third * usd, month, passport),
       ),
-      {
-        name: 'money of a gate with approvals',
-        kind: 'gate_spend',
-        window: 'day',
-        limit: size * usd,
-        ...ofGate(asks),
-      },
-      {
-        name: 'money of a passport, two gates',
-        kind: 'passport_spend',
-        window: 'day',
-        limit: size * usd,
-        gateId: null,
-        passportId: saver.id,
-      },
-      {
-        name: 'requests of a passport, two gates',
-        kind: 'passport_rate',
-        window: 'minute',
-        limit: size,
-        gateId: null,
-        passportId: walker.id,
-      },
+      capOf('money of a gate with approvals', 'gate_spend day', size * usd, asks),
+      capOf('money of a passport, two gates', 'passport_spend day', size * usd, null, saver),
+      capOf('requests of a passport, two gates', 'passport_rate minute', size, null, walker),
       ...ahead.map((each) => each.cap),
       ...held.caps,
       ...wallets.caps,
@@ -191,15 +167,8 @@ export async function heldCourse(make: Maker, crowd: readonly Runner[], size: nu
         },
       });
       const lane: Lane = { gateId, passports: crowd, amountsUsd, asksAboveUsd: null, holds: { overrun } };
-      const cap: Cap = {
-        name: `money of a gate that holds it, ${overrun}s more`,
-        kind: 'gate_spend',
-        window: 'day',
-        limit: size * 1_000_000,
-        gateId,
-        passportId: null,
-      };
-      return { lane, cap };
+      const name = `money of a gate that holds it, ${overrun}s more`;
+      return { lane, cap: capOf(name, 'gate_spend day', size * usd, gateId) };
     }),
   );
   return { lanes: made.map(({ lane }) => lane), caps: made.map(({ cap }) => cap) };
@@ -224,14 +193,6 @@ async function approvedAhead(
     expires_at: new Date(Date.now() + hourMs).toISOString(),
   });
   const lane = { gateId, passports: [trusted], amountsUsd, asksAboveUsd: null, isApprovedAhead: true };
-  const cap: Cap = {
-    name: 'money of a standing approval',
-    kind: 'standing_approval',
-    window: 'total',
-    limit: size * 1_000_000,
-    gateId,
-    passportId: trusted.id,
-    standingApprovalId,
-  };
-  return [{ lane, cap }];
+  const cap = capOf('money of a standing approval', 'standing_approval total', size * usd, gateId, trusted);
+  return [{ lane, cap: { ...cap, standingApprovalId } }];
 }

@@ -1,6 +1,6 @@
-import type { Chance } from './chance.ts';
+import type { Chance } from '../support/base/chance.ts';
 
-export const faultKinds = [
+const faultKinds = [
   'kill -9 a sidecar',
   'stop a sidecar',
   'pause a sidecar',

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { call } from '../support/http-client.ts';
+import type { Chance } from '../support/base/chance.ts';
+import { call } from '../support/base/http-client.ts';
 import { type Answers, slackMs } from './answers.ts';
-import type { Chance } from './chance.ts';
 import type { Course } from './course.ts';
 import type { Records } from './records.ts';
 import type { Servers } from './servers.ts';

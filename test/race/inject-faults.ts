@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { must, unreachable } from '../../shared/errors/assert.ts';
-import type { Running } from '../support/installation.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
+import type { Running } from '../support/programs/installation.ts';
 import type { Fault } from './faults.ts';
 import { allSidecars, startMsMax, type World } from './world.ts';
 

@@ -4,11 +4,11 @@ import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type WindowName, windowAt } from '../../shared/quota/window.ts';
 import { systemRandom } from '../../shared/runtime/random.ts';
-import { renderLane, type WalletLevel } from '../../shared/wire/lease-call.ts';
-import { syncVersion } from '../../shared/wire/sync.ts';
-import { call } from '../support/http-client.ts';
-import type { Installation } from '../support/installation.ts';
-import type { Chance } from './chance.ts';
+import { renderLane, type WalletLevel } from '../../shared/wire/sync/lease-call.ts';
+import { syncVersion } from '../../shared/wire/sync/sync.ts';
+import type { Chance } from '../support/base/chance.ts';
+import { call } from '../support/base/http-client.ts';
+import type { Installation } from '../support/programs/installation.ts';
 import type { Course, Runner } from './course.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type ArrivedCall, type Deliver, httpLink, type LinkAnswer } from '../support/http-link.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../support/base/chance.ts';
+import { type ArrivedCall, type Deliver, httpLink, type LinkAnswer } from '../support/peers/http-link.ts';
 
 /**
  * What stands between a sidecar and its control planes: a proxy that sends each call to one of them, and

@@ -2,15 +2,15 @@ import { mkdirSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { must } from '../../shared/errors/assert.ts';
-import type { Programs } from '../support/programs.ts';
-import type { TestRedis } from '../support/redis.ts';
-import { saveExport } from '../support/save-export.ts';
-import { rules } from '../support/sound-database.ts';
-import { until } from '../support/until.ts';
+import { type Chance, chance } from '../support/base/chance.ts';
+import { until } from '../support/base/until.ts';
+import type { TestRedis } from '../support/peers/redis.ts';
+import type { Programs } from '../support/programs/programs.ts';
+import { saveExport } from '../support/programs/save-export.ts';
+import { brokenSentences } from '../support/service/sound-database.ts';
 import { allShipped } from './all-shipped.ts';
 import { Answers } from './answers.ts';
 import { byLimit, type Cap, type Given, type Overrun, overruns } from './caps.ts';
-import { type Chance, chance } from './chance.ts';
 import { type ClientsOptions, startClients } from './clients.ts';
 import { type Course, heldCourse, type Maker, makeCourse, makeCrowd, type Runner } from './course.ts';
 import { schedule } from './faults.ts';
@@ -573,16 +573,10 @@ async function brokenRules({ database }: World): Promise<string[]> {
     ...{ url: database.url, connectionsMax: 1, silenceMsMax: ruleMsMax, looksThroughTables: true },
   });
   try {
-    const broken: string[] = [];
-    for (const [rule, query] of Object.entries(rules)) {
-      const rows = await sql.begin(async (tx) => {
-        await tx`SELECT set_config('statement_timeout', ${String(ruleMsMax)}, true)`;
-        return tx.unsafe(query);
-      });
-      if (rows.length > 0)
-        broken.push(`broken in the database: ${rule}: ${JSON.stringify(rows.slice(0, 3))}`);
-    }
-    return broken;
+    return await sql.begin(async (tx) => {
+      await tx`SELECT set_config('statement_timeout', ${String(ruleMsMax)}, true)`;
+      return brokenSentences(tx);
+    });
   } finally {
     await sql.end({ timeout: 1 });
   }

@@ -5,7 +5,7 @@ import { must } from '../../shared/errors/assert.ts';
 import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
 import type { Answers, Permitted } from './answers.ts';
-import type { AllowedIn, Cap, Given } from './caps.ts';
+import { type AllowedIn, type Cap, type Given, grouped } from './caps.ts';
 import type { HeldState } from './held-money.ts';
 
 /** What the database has of a race. */
@@ -95,12 +95,7 @@ export async function readRecords(
       SELECT counter, window_name AS name, starts_at_ms AS "startsAtMs", ends_at_ms AS "endsAtMs", leased FROM quota_windows`;
 
     const voided = new Set(voiding.map(({ refersTo }) => refersTo));
-    const changesOf = new Map<string, PermitRecord[]>();
-    for (const change of changes) {
-      const own = changesOf.get(change.refersTo);
-      if (own === undefined) changesOf.set(change.refersTo, [change]);
-      else own.push(change);
-    }
+    const changesOf = grouped(changes, ({ refersTo }) => refersTo);
     const heldStates = await tx<HeldState[]>`
       SELECT attestation_id AS "attestationId", hold_status AS status, outcome
       FROM permit_outcomes WHERE hold_status IS NOT NULL AND gate_id = ANY(${[...gateIds]}::text[])`;

@@ -1,5 +1,6 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
+import { textTable } from '../support/base/text-table.ts';
 import type { Answers } from './answers.ts';
 import { type Cap, countedFor, type Given, grouped, isRate, type Overrun, unitsOf } from './caps.ts';
 import { counterOf, type Records } from './records.ts';
@@ -81,13 +82,7 @@ export function capTable(windows: readonly UsedWindow[]): string[] {
     `${((recorded / cap.limit) * 100).toFixed(1)} %`,
   ]);
   const all = [['cap', 'window', 'limit', 'answered', 'recorded', 'leased', 'used'], ...rows];
-  const widths = all.reduce(
-    (widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)),
-    [] as number[],
-  );
-  return all.map((row) =>
-    `  ${row.map((cell, column) => (column < 2 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join('  ')}`.trimEnd(),
-  );
+  return textTable(all, 2).map((line) => `  ${line}`);
 }
 
 export const overrunLine = ({ cap, startsAtMs, endsAtMs, given, allowed }: Overrun): string =>

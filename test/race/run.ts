@@ -1,23 +1,17 @@
 import { randomInt } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { Command, InvalidArgumentError } from 'commander';
-import { compilePrograms } from '../support/compile-programs.ts';
-import { findDebianProgram } from '../support/debian-program.ts';
-import { type Program, type Programs, programsIn } from '../support/programs.ts';
-import { ownRedis } from '../support/redis.ts';
+import { Command } from 'commander';
+import { whole } from '../support/base/whole-option.ts';
+import { ownRedis } from '../support/peers/redis.ts';
+import { type Program, type Programs, programsIn } from '../support/programs/programs.ts';
+import { compilePrograms } from '../support/run/compile-programs.ts';
+import { findDebianProgram } from '../support/run/debian-program.ts';
 import { isAllPassed, race } from './race.ts';
 
 /**
  * `npm run race`: shows that no cap is ever passed, whatever breaks. Ends with 1 where one was, or where the
  * check could not have noticed.
  */
-const whole = (min: number, max: number) => (text: string) => {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < min || value > max)
-    throw new InvalidArgumentError(`A whole number from ${min} to ${max}.`);
-  return value;
-};
-
 const command = new Command('npm run race --')
   .description(
     'Clients race for rate and money caps and for a tree of wallets over four sidecars, one of another account and two control planes, while things break, wallets are frozen and two foreign sidecars lie about their leases, some of them with money that is held, settled and refunded, and then over gates that check and then add, and over gates that settle twice.',

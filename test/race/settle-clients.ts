@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { must } from '../../shared/errors/assert.ts';
+import type { Chance } from '../support/base/chance.ts';
 import type { Answers, Asked } from './answers.ts';
-import type { Chance } from './chance.ts';
 import type { Servers } from './servers.ts';
 
 /** Null: no whole answer. */

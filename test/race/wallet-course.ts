@@ -3,7 +3,7 @@ import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { type WalletLimitName, walletLimits } from '../../shared/model/wallet.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
-import { until } from '../support/until.ts';
+import { until } from '../support/base/until.ts';
 import type { Cap } from './caps.ts';
 import { amountsUsd, askedAboveUsd, type Course, type Lane, type Maker, type Runner } from './course.ts';
 
@@ -90,7 +90,7 @@ export async function makeTree({ createWallet }: Maker, size: number): Promise<T
 export async function walletCourse(make: Maker, made: Tree | null, passports: number): Promise<Course> {
   if (made === null) return { lanes: [], caps: [], wallets: [] };
   const { nodes, ids, madeAtMs } = made;
-  // By then nobody can say of a passport that a wallet has changed behind its coming.
+  // By then nobody can say of a passport that a wallet has changed after its coming.
   await until(() => Date.now() > madeAtMs + quotaLimits.replicaClockLeewayMs, {
     what: 'wallets of some age',
   });

@@ -1,12 +1,12 @@
 import { Redis } from 'ioredis';
 import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { linkTo } from '../support/link.ts';
-import { testDatabaseServer } from '../support/postgres.ts';
-import type { Programs } from '../support/programs.ts';
-import type { TestRedis } from '../support/redis.ts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../support/base/chance.ts';
+import { testDatabaseServer } from '../support/database/postgres.ts';
+import { linkTo } from '../support/peers/link.ts';
+import type { TestRedis } from '../support/peers/redis.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import type { Programs } from '../support/programs/programs.ts';
 import { type NoisyLink, noisyLink } from './noisy-link.ts';
 
 /**

@@ -2,7 +2,7 @@ import { AgentTrustError } from '../../clients/node/src/errors.ts';
 import type { Decision } from '../../clients/node/src/sidecar.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
-import { numbered } from '../support/model-service.ts';
+import { numbered } from '../support/data/model-service.ts';
 import type { Chance } from './chance.ts';
 import { type Course, gateAt } from './course.ts';
 import { type Process, theLoop } from './loop.ts';

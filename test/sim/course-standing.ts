@@ -2,8 +2,8 @@ import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { PermissionKey } from '../../shared/model/permission.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { StandingApprovalBody } from '../../shared/wire/sync-schema.ts';
-import { numbered } from '../support/model-service.ts';
+import type { StandingApprovalBody } from '../../shared/wire/sync/sync-schema.ts';
+import { numbered } from '../support/data/model-service.ts';
 import type { Chance } from './chance.ts';
 import type { Course } from './course.ts';
 import type { Step } from './plan.ts';

@@ -5,7 +5,7 @@ import {
   walletDepthMax,
   walletLimits,
 } from '../../shared/model/wallet.ts';
-import { numbered } from '../support/model-service.ts';
+import { numbered } from '../support/data/model-service.ts';
 import type { Chance } from './chance.ts';
 import type { MadeWallet } from './model/wallets.ts';
 
@@ -13,7 +13,7 @@ import type { MadeWallet } from './model/wallets.ts';
 export interface Tree {
   /** Perhaps another one than that of the sidecars. */
   readonly accountId: AccountId;
-  /** Each behind its parent. */
+  /** Each after its parent. */
   readonly wallets: readonly MadeWallet[];
   /** A wallet of it limits money: without an amount nothing passes there. */
   readonly hasMoney: boolean;

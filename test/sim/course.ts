@@ -8,8 +8,8 @@ import type { AccountId, PassportId, WalletId } from '../../shared/model/ids.ts'
 import { secondMs } from '../../shared/model/time.ts';
 import type { CalendarWindowName } from '../../shared/quota/window.ts';
 import type { LimitKind } from '../../shared/quota/window-limit.ts';
-import type { GateBody, StandingApprovalBody } from '../../shared/wire/sync-schema.ts';
-import { numbered } from '../support/model-service.ts';
+import type { GateBody, StandingApprovalBody } from '../../shared/wire/sync/sync-schema.ts';
+import { numbered } from '../support/data/model-service.ts';
 import type { Chance } from './chance.ts';
 import { makeStanding } from './course-standing.ts';
 import { makeTree, type Tree } from './course-wallets.ts';

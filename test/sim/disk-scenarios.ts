@@ -26,7 +26,7 @@ export function diskSteps(chance: Chance, course: Course, durationMs: number): S
   ];
 }
 
-/** The bytes of failed writes are in the file; it is killed before it ships what it wrote behind them. */
+/** The bytes of failed writes are in the file; it is killed before it ships what it wrote after them. */
 const writesFailWhole = (sidecar: number, atMs: number): Step[] => [
   { kind: 'disk', sidecar, how: 'writes fail', forMs: 200, atMs },
   { kind: 'crash', sidecar, forMs: 100, atMs: atMs + 2_300 },

@@ -11,6 +11,13 @@ const planted = (name: string, file: string, from: string, to: string): Mutant =
   changes: [{ file, from, to }],
 });
 
+/** One of them, by its name. */
+export function mutantOf(name: string): Mutant {
+  const mutant = mutants.find((each) => each.name === name);
+  if (mutant === undefined) throw new Error(`there is no mutant ${name} any more: choose another one`);
+  return mutant;
+}
+
 /**
  * One for each promise of the oracle, and for faults of the sidecar that the changelog lists as repaired. A
  * change of the code that one of them names has to change it here.
@@ -331,9 +338,9 @@ export const mutants: readonly Mutant[] = [
   ),
   planted(
     'names the wallet of now for what the one before has paid',
-    'control-plane/quota/drawn-wallets.ts',
-    'if (isOfPrevious) return path.previousId;',
-    'if (isOfPrevious) return path.wallets[0]?.walletId ?? null;',
+    'control-plane/quota/former-places.ts',
+    "return had ? (wallets[0] ?? null) : 'never';",
+    "return had ? (current[0] ?? null) : 'never';",
   ),
   planted(
     'refunds the same money twice',

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Command, InvalidArgumentError } from 'commander';
+import { whole } from '../support/base/whole-option.ts';
 import { startCoverage } from './coverage.ts';
 import { mutants } from './mutants.ts';
 import { parsePlaces, replayOf, shrink } from './shrink.ts';
@@ -7,11 +8,6 @@ import { findViolation, loadSimulation, type Simulation } from './simulation.ts'
 import { totals } from './totals.ts';
 
 /** `npm run sim`: plays seeds until the time is over or one fails. Ends with 1 where one fails. */
-const whole = (text: string): number => {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidArgumentError('A whole number from 1.');
-  return value;
-};
 const seedOf = (text: string): bigint => {
   if (!/^\d{1,20}$/.test(text)) throw new InvalidArgumentError('A whole number of up to 64 bits.');
   return BigInt(text);
@@ -19,8 +15,8 @@ const seedOf = (text: string): bigint => {
 
 const command = new Command('npm run sim --')
   .description('Plays sidecars against a model of the control plane, with faults, from seeds.')
-  .option('--minutes <n>', 'how long seeds are played', whole)
-  .option('--seeds <n>', 'how many seeds are played, one after the other', whole, 1_000)
+  .option('--minutes <n>', 'how long seeds are played', whole(1))
+  .option('--seeds <n>', 'how many seeds are played, one after the other', whole(1), 1_000)
   .option('--from <seed>', 'the first seed; default: random with --minutes, else 1', seedOf)
   .option('--seed <seed>', 'plays one seed and prints its trace', seedOf)
   .option('--without <steps>', 'with --seed: leaves out steps of the plan, as 0-4,7', parsePlaces)

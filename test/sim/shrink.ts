@@ -61,3 +61,10 @@ export function parsePlaces(text: string): Set<number> {
   }
   return places;
 }
+
+/** What somebody needs who sees this seed fail; null: it does not. */
+export async function explained(simulation: Simulation, seed: bigint): Promise<string | null> {
+  const result = await simulation.runSeed(seed);
+  if (result.violation === null) return null;
+  return `${result.violation}\n${replayOf(await shrink(simulation, result))}`;
+}

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { isLong } from '../support/runs.ts';
 import { mutants } from './mutants.ts';
 import { findViolation, loadSimulation } from './simulation.ts';
 
-describe.runIf(isLong)('the simulation, in full', () => {
+describe('the simulation, in full', () => {
   it('finds nothing in 10,000 seeds', async () => {
     const found = await findViolation(await loadSimulation(), { from: 1_000n, count: 10_000 });
     expect(found?.violation ?? null, `npm run sim -- --seed ${found?.seed}`).toBeNull();

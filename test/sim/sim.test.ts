@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { failedSeeds } from './failed-seeds.ts';
-import { type Mutant, mutants } from './mutants.ts';
-import { parsePlaces, renderPlaces, replayOf, shrink } from './shrink.ts';
+import { mutantOf } from './mutants.ts';
+import { explained, parsePlaces, renderPlaces, shrink } from './shrink.ts';
 import { findViolation, loadSimulation, type Simulation, tracesOn } from './simulation.ts';
-import { totals } from './totals.ts';
+import { mustBeReached, totals } from './totals.ts';
 
 let simulation: Simulation;
 
@@ -11,56 +11,21 @@ beforeAll(async () => {
   simulation = await loadSimulation();
 });
 
-function mutantOf(name: string): Mutant {
-  const mutant = mutants.find((each) => each.name === name);
-  if (mutant === undefined) throw new Error(`there is no mutant ${name} any more: choose another one`);
-  return mutant;
-}
-
-/** What somebody needs who sees it fail. */
-async function explained(seed: bigint): Promise<string | null> {
-  const result = await simulation.runSeed(seed);
-  if (result.violation === null) return null;
-  const shrunk = await shrink(simulation, result);
-  return `${result.violation}\n${replayOf(shrunk)}`;
-}
-
 describe('the simulation', () => {
   it('finds nothing that is not as promised', async () => {
     const all = totals();
-    for (const { seed } of failedSeeds) expect(await explained(seed)).toBeNull();
-    for (let seed = 1n; seed <= 300n; seed++) {
+    for (const { seed } of failedSeeds) expect(await explained(simulation, seed)).toBeNull();
+    for (let seed = 1n; seed <= 60n; seed++) {
       const result = await simulation.runSeed(seed);
       all.add(result);
-      if (result.violation !== null) expect(await explained(seed)).toBeNull();
+      if (result.violation !== null) expect(await explained(simulation, seed)).toBeNull();
     }
     // The control: what is refused or never reached could not be wrong.
     expect(all.permitted).toBeGreaterThan(0.3);
     expect(all.permitted).toBeLessThan(0.95);
-    for (const reason of [
-      'rate_limit_exceeded',
-      'spend_limit_exceeded',
-      'wallet_limit_exceeded',
-      'wallet_frozen',
-      'quota_unavailable',
-      'state_stale',
-    ])
-      expect(all.counts.get(`BLOCK ${reason}`) ?? 0, reason).toBeGreaterThan(0);
-    for (const effect of [
-      'decide',
-      'ask_leases',
-      'look_up',
-      'wait',
-      'settle_permit',
-      'settle_suspend',
-      'void',
-    ])
-      expect(all.counts.get(`effect ${effect}`) ?? 0, effect).toBeGreaterThan(0);
-    for (const change of ['freeze', 'unfreeze', 'scale wallet', 'share wallet', 'move', 'move wallet'])
-      expect(all.counts.get(`change: ${change}`) ?? 0, change).toBeGreaterThan(0);
-    expect(all.counts.get('outcome taken') ?? 0).toBeGreaterThan(100);
-    expect(all.counts.get('refund taken') ?? 0).toBeGreaterThan(100);
-    expect(all.counts.get('elsewhere: PERMIT') ?? 0).toBeGreaterThan(100);
+    for (const what of mustBeReached) expect(all.counts.get(what) ?? 0, what).toBeGreaterThan(0);
+    for (const what of ['outcome taken', 'refund taken', 'elsewhere: PERMIT'])
+      expect(all.counts.get(what) ?? 0, what).toBeGreaterThan(20);
   });
 
   it('has one trace for a seed, in another process too', async () => {

@@ -1,6 +1,20 @@
 import { createHash } from 'node:crypto';
 import type { Result } from './world.ts';
 
+/** What seeds have to reach, or they say little. */
+export const mustBeReached: readonly string[] = [
+  ...['rate_limit_exceeded', 'spend_limit_exceeded', 'wallet_limit_exceeded', 'wallet_frozen'].map(
+    (reason) => `BLOCK ${reason}`,
+  ),
+  ...['BLOCK quota_unavailable', 'BLOCK state_stale', 'outcome taken', 'refund taken', 'elsewhere: PERMIT'],
+  ...['decide', 'ask_leases', 'look_up', 'wait', 'settle_permit', 'settle_suspend', 'void'].map(
+    (effect) => `effect ${effect}`,
+  ),
+  ...['freeze', 'unfreeze', 'scale wallet', 'share wallet', 'move', 'move wallet'].map(
+    (change) => `change: ${change}`,
+  ),
+];
+
 /** How much was simulated, and what came of it: whether the generator reaches what it is there for. */
 export function totals() {
   const counts = new Map<string, number>();

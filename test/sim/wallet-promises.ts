@@ -6,7 +6,7 @@ import {
   walletLimitNames,
   walletLimits,
 } from '../../shared/model/wallet.ts';
-import type { LeaseRequest } from '../../shared/wire/lease-call.ts';
+import type { LeaseRequest } from '../../shared/wire/sync/lease-call.ts';
 import type { LedgerWindow } from './model/ledger.ts';
 
 /** What a passport drew on from one change to the next. */

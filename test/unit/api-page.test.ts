@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Document } from '../../control-plane/openapi/document.ts';
-import { operationsOf } from '../support/document.ts';
+import { operationsOf } from '../support/data/document.ts';
 
 const root = new URL('../../', import.meta.url);
 const page = readFileSync(new URL('docs/api.md', root), 'utf8');
@@ -9,30 +9,12 @@ const document: Document = JSON.parse(readFileSync(new URL('docs/openapi.json', 
 
 /** The endpoints that the contract begins with, line by line. */
 const specified = [
-  'GET /discover',
-  'GET /gates/{gate_id}/catalog',
-  'POST /gates/{gate_id}/check',
-  'POST /enforce',
-  'POST /passports',
-  'GET /passports',
-  'GET /passports/:id',
-  'GET /passports/:id/verify',
-  'POST /passports/:id/revoke',
-  'POST /gates',
-  'GET /gates',
-  'GET /gates/:id',
-  'PUT /gates/:id',
-  'DELETE /gates/:id',
-  'POST /gates/:id/test',
-  'GET /attestations',
-  'GET /attestations/export',
-  'GET /attestations/:id',
-  'POST /issuers',
-  'GET /issuers',
-  'GET /issuers/:id',
-  'GET /templates',
-  'GET /templates/:id',
-  'POST /templates',
+  ...['GET /discover', 'GET /gates/{gate_id}/catalog', 'POST /gates/{gate_id}/check', 'POST /enforce'],
+  ...['POST /passports', 'GET /passports', 'GET /passports/:id', 'GET /passports/:id/verify'],
+  ...['POST /passports/:id/revoke', 'POST /gates', 'GET /gates', 'GET /gates/:id', 'PUT /gates/:id'],
+  ...['DELETE /gates/:id', 'POST /gates/:id/test', 'GET /attestations', 'GET /attestations/export'],
+  ...['GET /attestations/:id', 'POST /issuers', 'GET /issuers', 'GET /issuers/:id', 'GET /templates'],
+  ...['GET /templates/:id', 'POST /templates'],
 ];
 
 const rows = [...page.matchAll(/^\| `([A-Z]+ [^`]+)`( \(no `\/v1`\))?[^|]* \| (.*?) \| (.+?) \|$/gm)].map(

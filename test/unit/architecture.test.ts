@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { advisoryLockSeeds, advisoryLocks } from '../../control-plane/storage/locks.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { importsOf, type Source, sourcesBelow } from '../support/sources.ts';
+import { importsOf, type Source, sourcesBelow } from '../support/base/sources.ts';
 
 /**
  * The map of ARCHITECTURE.md, held against the code: who may import whom, and that nothing lies about unread.
  */
-const sourceFolders = ['shared', 'control-plane', 'sidecar', 'mcp-proxy', 'deploy', 'bench'];
+const sourceFolders = ['shared', 'control-plane', 'sidecar', 'mcp-proxy', 'cli', 'deploy', 'bench'];
 
 /** None imports another. */
-const programs = ['control-plane/', 'sidecar/', 'mcp-proxy/'];
-const outsideShared = /^(?:control-plane|sidecar|mcp-proxy|clients|deploy|bench)\//;
+const programs = ['control-plane/', 'sidecar/', 'mcp-proxy/', 'cli/'];
+const outsideShared = /^(?:control-plane|sidecar|mcp-proxy|cli|clients|deploy|bench)\//;
 
 const pureRooms = [
   'model',
@@ -49,16 +49,17 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['api-keys', 'discovery', 'issuers', 'sessions', 'signing-keys', 'templates', 'webhooks'],
     ['accounts', 'oauth', 'passports', 'quota'],
     ['federation'],
-    ['attestations', 'channels', 'people'],
+    ['attestations', 'channels'],
+    ['people'],
     ['log', 'mcp-pins', 'oidc', 'passkeys', 'statistics'],
-    ['approvals', 'outcomes', 'wallets'],
+    ['approvals', 'book', 'outcomes', 'wallets'],
   ],
   policy: [['gates'], ['catalogs', 'decisions', 'receipts', 'standing-approvals']],
   surface: [
-    ['authzen', 'console', 'operations', 'recovery', 'witness'],
+    ['authzen', 'console', 'operations', 'recovery'],
     ['openapi'],
     ['tools'],
-    ['admission', 'cli'],
+    ['admission'],
     ['deps.ts', 'record-projections.ts', 'sealed-places.ts'],
     ['app.ts'],
     ['main.ts'],
@@ -81,7 +82,9 @@ const levelsOf: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['embedded', 'threads'],
     ['main.ts'],
   ],
+  cli: [['base'], ['verify'], ['apply', 'doctor', 'evidence', 'witness'], ['admin']],
   bench: [['harness'], ['peers'], ['rows'], ['compare-rows.ts'], ['compare.ts'], ['capacity.ts'], ['run.ts']],
+  'test/support': [['base'], ['run'], ['data', 'peers'], ['database'], ['service'], ['programs'], ['cases']],
 };
 /**
  * Composition roots: they read the environment, choose adapters and end the process. Workers are started by
@@ -107,9 +110,14 @@ const sources = sourceFolders.flatMap(sourcesBelow);
 const arrowsOf = ({ path, imports }: Pick<Source, 'path' | 'imports'>): Arrow[] =>
   imports.map((to) => ({ from: path, to }));
 const arrows = sources.flatMap(arrowsOf);
+/** What tests share. No composition root reaches it; knip finds what no test uses. */
+const support = sourcesBelow('test/support');
 const show = (found: readonly Arrow[]) => found.map(({ from, to }) => `${from} -> ${to}`);
 const architecture = readFileSync(new URL('../../ARCHITECTURE.md', import.meta.url), 'utf8');
 const roomOf = (path: string) => path.split('/')[1] ?? '';
+/** The room of a file in that program; null: it is a file of another one. */
+const roomIn = (program: string, path: string): string | null =>
+  path.startsWith(`${program}/`) ? (path.slice(program.length + 1).split('/')[0] ?? '') : null;
 
 const levelOf = (program: string, room: string): number =>
   (levelsOf[program] ?? []).findIndex((rooms) => rooms.includes(room));
@@ -120,9 +128,9 @@ const levelOf = (program: string, room: string): number =>
  */
 const upwardImports = (all: readonly Arrow[]): string[] =>
   all.flatMap(({ from, to }) => {
-    const [program = '', above = ''] = from.split('/');
-    const below = roomOf(to);
-    if (levelsOf[program] === undefined || !to.startsWith(`${program}/`) || above === below) return [];
+    const program = Object.keys(levelsOf).find((each) => from.startsWith(`${each}/`)) ?? '';
+    const [above, below] = [roomIn(program, from), roomIn(program, to)];
+    if (above === null || below === null || above === below) return [];
     const [levelAbove, levelBelow] = [levelOf(program, above), levelOf(program, below)];
     if (levelBelow < levelAbove) return [];
     return `${from} imports ${to}, but ${below} (level ${levelBelow}) is not below ${above} (level ${levelAbove})`;
@@ -191,9 +199,8 @@ describe('architecture', () => {
   });
 
   it.each(Object.entries(levelsOf))('places each room of %s on one level', (program, levels) => {
-    const rooms = new Set(
-      sources.filter(({ path }) => path.startsWith(`${program}/`)).map(({ path }) => roomOf(path)),
-    );
+    const rooms = new Set([...sources, ...support].map(({ path }) => roomIn(program, path)));
+    rooms.delete(null);
     expect(levels.flat().sort()).toEqual([...rooms].sort());
   });
 
@@ -216,7 +223,7 @@ describe('architecture', () => {
 
   it('finds what each room is in its main file, or in ARCHITECTURE.md', () => {
     const rooms = ['shared', ...Object.keys(levelsOf)]
-      .filter((program) => program !== 'bench')
+      .filter((program) => program !== 'bench' && program !== 'test/support')
       .flatMap((program) => sources.filter(({ path }) => path.startsWith(`${program}/`)))
       .map(({ path }) => /^[^/]+\/[^/]+(?=\/)/.exec(path)?.[0] ?? '')
       .filter((room) => room !== '');
@@ -237,7 +244,23 @@ describe('architecture', () => {
   });
 
   it('lets the rooms of a program import rooms of lower levels only', () => {
-    expect(upwardImports(arrows)).toEqual([]);
+    expect(upwardImports([...arrows, ...support.flatMap(arrowsOf)])).toEqual([]);
+  });
+
+  it('lets what tests share import no test, and nothing of one folder of tests', () => {
+    const wrong = support
+      .flatMap(arrowsOf)
+      .filter(({ to }) => /^test\/(?!support\/|vectors\/|lanes\.ts$)/.test(to));
+    expect(show(wrong)).toEqual([]);
+  });
+
+  it('shows the rooms of test/support as CONTRIBUTING.md does', () => {
+    const table = readFileSync(new URL('../../CONTRIBUTING.md', import.meta.url), 'utf8');
+    const named = [...table.matchAll(/^\| `([\w` ]+)` \| [^|]+ \|$/gm)].map(([, rooms]) =>
+      rooms?.split('` `'),
+    );
+    const own = must(levelsOf['test/support'], 'test/support has levels').flat();
+    expect(named.flat().filter((room) => own.includes(room ?? ''))).toEqual(own);
   });
 
   it.each([
@@ -257,7 +280,7 @@ describe('architecture', () => {
       'to the program',
       'control-plane/base/made-up.ts',
       '../deps.ts',
-      'deps.ts (level 21) is not below base (level 0)',
+      'deps.ts (level 22) is not below base (level 0)',
     ],
     [
       'upwards in a sidecar',
@@ -271,8 +294,8 @@ describe('architecture', () => {
   });
 
   it('lets no files import each other in a circle', () => {
-    const all = [...arrows, ...['console/src', 'clients/node/src'].flatMap(sourcesBelow).flatMap(arrowsOf)];
-    expect(show(circlesAmong(all))).toEqual([]);
+    const beside = [...support, ...['console/src', 'clients/node/src'].flatMap(sourcesBelow)];
+    expect(show(circlesAmong([...arrows, ...beside.flatMap(arrowsOf)]))).toEqual([]);
   });
 
   it('finds a circle of three files, and not what leads to it or from it', () => {

@@ -2,16 +2,16 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { filesEnding } from '../support/sources.ts';
+import { contractPages, filesEnding } from '../support/base/sources.ts';
 
 /**
- * Code, tests and docs cite docs/contract.md by section, and docs link to each other: what they point at must
- * be there.
+ * Code, tests and docs cite the contract by section, and docs link to each other: what they point at must be
+ * there.
  */
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-const contractPath = 'docs/contract.md';
+const [contractPath = '', ...sectionPages] = contractPages;
 /** Its own text holds citations that lead nowhere, as controls. */
 const thisFile = 'test/unit/citations.test.ts';
 /**
@@ -73,6 +73,8 @@ describe('citations of the contract', () => {
   it('have sections 1, 2, 3 and so on to lead to', () => {
     expect(numberedSections).toEqual(numberedSections.map((_, index) => String(index + 1)));
     expect(numberedSections.length).toBeGreaterThanOrEqual(16);
+    const titles = sectionPages.map((path) => headingsOf(read(path))[0]);
+    expect(titles).toEqual(headingsOf(read(contractPath)).filter((heading) => /^\d/.test(heading)));
   });
 
   it('lead to a section each, in every file', () => {
@@ -84,9 +86,10 @@ describe('citations of the contract', () => {
   });
 
   it('lead to a section each within the contract, which cites itself by number alone', () => {
-    const own = [...read(contractPath).matchAll(/§(\d+(?:\.\d+)*)/g)].map(([text, section = '']) => ({
+    const text = contractPages.map(read).join('\n');
+    const own = [...text.matchAll(/§(\d+(?:\.\d+)*)/g)].map(([cited, section = '']) => ({
       section,
-      text,
+      text: cited,
     }));
     expect(own.length).toBeGreaterThan(20);
     expect(unresolved(own)).toEqual([]);
@@ -94,31 +97,10 @@ describe('citations of the contract', () => {
 
   it('name the contract, but for migrations that were applied before it had this name', () => {
     const earlier = files
-      .filter((path) => path !== contractPath)
+      .filter((path) => !contractPages.includes(path))
       .flatMap((path) => citationsIn(read(path), earlierName).map((each) => ({ path, ...each })));
     expect(earlier.filter(({ path }) => !mayUseEarlierName(path))).toEqual([]);
     expect(unresolved(earlier)).toEqual([]);
-  });
-
-  it('are found in every form, and none where another document is cited', () => {
-    const found = (text: string) => citationsIn(text, 'contract').map(({ section }) => section);
-    expect(found('a limit (contract §6).')).toEqual(['6']);
-    expect(found('Contract §5, §6 and §8 say so')).toEqual(['5', '6', '8']);
-    expect(found('contract §2 to §4')).toEqual(['2', '3', '4']);
-    expect(found('by the contract\n * §5, in that order')).toEqual(['5']);
-    expect(found('-- see contract\n-- §9')).toEqual(['9']);
-    expect(found('RFC 8032 §5.1, and OpenAPI 3.1 §4.8.25')).toEqual([]);
-  });
-
-  it('are missed where they lead nowhere (control)', () => {
-    expect(unresolved(citationsIn('made up: contract §99, contract §5 and §98', 'contract'))).toEqual([
-      { section: '99', text: 'contract §99' },
-      { section: '98', text: 'contract §5 and §98' },
-    ]);
-    expect(unresolved(citationsIn('contract §5.1', 'contract'))).toHaveLength(1);
-    expect(unresolved(citationsIn('decisions §42', earlierName))).toHaveLength(1);
-    expect(mayUseEarlierName('control-plane/storage/migrations/0021-new.sql')).toBe(false);
-    expect(mayUseEarlierName('shared/model/limits.ts')).toBe(false);
   });
 });
 
@@ -163,20 +145,9 @@ describe('docs/tour.md', () => {
     expect(names.length).toBeGreaterThan(10);
     expect(names.filter((name) => !texts.some((text) => declares(text, name)))).toEqual([]);
   });
-
-  it('fails for a missing target (control)', () => {
-    const text = 'export class Spool {\n  close(): void {}\n}\nconst open = () => shut();\n';
-    const declared = ['Spool', 'Spool.close', 'open', 'close'];
-    expect(declared.filter((name) => !declares(text, name))).toEqual([]);
-    expect(['shut', 'Spool.open', 'Closed.close', 'Spo'].filter((name) => declares(text, name))).toEqual([]);
-    expect(symbolCitations('`a/b.ts: one`, `a/b.ts:\ntwo.three`, `a/b.ts`')).toEqual([
-      { file: 'a/b.ts', name: 'one' },
-      { file: 'a/b.ts', name: 'two.three' },
-    ]);
-  });
 });
 
-const pages = files.filter((path) => /^(?:docs\/(?:adr\/)?)?[^/]+\.md$/.test(path));
+const pages = files.filter((path) => /^(?:docs\/.+|[^/]+)\.md$/.test(path));
 
 /** As GitHub names the anchors of headings; one that occurs again gets a number. */
 function anchorsOf(page: string): ReadonlySet<string> {
@@ -231,6 +202,13 @@ describe('links', () => {
   });
 });
 
+it('docs/pages.md leads to every page of docs and of docs/operate', () => {
+  const shown = read('docs/pages.md');
+  const wanted = pages.filter((path) => /^docs\/(?:operate\/)?(?!pages)[^/]+$/.test(path));
+  expect(wanted.length).toBeGreaterThan(40);
+  expect(wanted.filter((path) => !shown.includes(`](${path.slice('docs/'.length)})`))).toEqual([]);
+});
+
 describe('docs/glossary.md', () => {
   const entries = [
     ...read('docs/glossary.md').matchAll(/^- \*\*(.+?)\*\*:([\s\S]*?)(?=^- \*\*|$(?![\s\S]))/gm),
@@ -248,11 +226,5 @@ describe('docs/glossary.md', () => {
       file: /`([a-z-]+\/[^`]+\.ts)`\s*$/.exec(meaning)?.[1] ?? '',
     }));
     expect(files.filter(({ file }) => file === '' || !existsSync(join(root, file)))).toEqual([]);
-  });
-
-  it('has the words that had several meanings', () => {
-    const words = new Set(entries.map(({ word }) => word));
-    const once = ['call', 'claim', 'lease', 'refusal', 'settle', 'standing', 'waiting'];
-    expect(once.filter((word) => !words.has(word))).toEqual([]);
   });
 });

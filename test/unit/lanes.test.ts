@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { askedLanes, laneOf, lanes } from '../lanes.ts';
-import { filesEnding, type Source, sourcesBelow } from '../support/sources.ts';
+import { filesEnding, type Source, sourcesBelow } from '../support/base/sources.ts';
 
 /** What listens, starts a process or thread, or speaks to a database, by the module that does it. */
 const starters: readonly RegExp[] = [
@@ -11,7 +11,7 @@ const starters: readonly RegExp[] = [
 const isStarter = (specifier: string) => starters.some((starter) => starter.test(specifier));
 
 const sources = new Map(
-  ['test', 'shared', 'control-plane', 'sidecar', 'mcp-proxy', 'deploy', 'bench']
+  ['test', 'shared', 'control-plane', 'sidecar', 'mcp-proxy', 'cli', 'deploy', 'bench']
     .flatMap(sourcesBelow)
     .map((source): [string, Source] => [source.path, source]),
 );
@@ -32,6 +32,8 @@ describe('the lanes of the tests', () => {
     const folders: readonly string[] = Object.values(lanes).flat();
     expect(new Set(folders).size).toBe(folders.length);
     expect(filesEnding('.test.ts').filter((path) => laneOf(path) === null)).toEqual([]);
+    expect(laneOf('test/api/made-up.extra.test.ts')).toBe('extra');
+    expect(laneOf('test/api/made-up.long.test.ts')).toBe('long');
   });
 
   it('are run by `npm test` or by `npm run test:extra`, each by one of them, and CI runs both', () => {

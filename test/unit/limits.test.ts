@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
-import { type Source, sourcesBelow } from '../support/sources.ts';
+import { type Source, sourcesBelow } from '../support/base/sources.ts';
 
 const sharedFile = 'shared/model/limits.ts';
-const sources = ['shared', 'control-plane', 'sidecar', 'mcp-proxy'].flatMap(sourcesBelow);
+const sources = ['shared', 'control-plane', 'sidecar', 'mcp-proxy', 'cli'].flatMap(sourcesBelow);
 
 /** `shared` is one reader, the relations at the foot of the file included; so is each room of a program. */
 const readerOf = (path: string) =>
@@ -48,16 +48,5 @@ function readByOneRoom(all: readonly Pick<Source, 'path' | 'text'>[]): string[] 
 describe('the shared limits', () => {
   it('hold no bound of a single room', () => {
     expect(readByOneRoom(sources)).toEqual([]);
-  });
-
-  it('would be found to hold one', () => {
-    const alone = sources.map(({ path, text }) => {
-      const isShared = path === sharedFile;
-      const changed = isShared
-        ? text.replace('limits = {', 'limits = {\n  /** Made up. */\n  madeUpMax: 1,')
-        : text;
-      return { path, text: path === 'sidecar/verify/pool.ts' ? `${text}\nlimits.madeUpMax;` : changed };
-    });
-    expect(readByOneRoom(alone)).toEqual(['madeUpMax: sidecar/verify']);
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { filesEnding } from '../support/sources.ts';
+import { filesEnding } from '../support/base/sources.ts';
 
 /** Biome wraps code at this width and leaves comments and prose as they are. */
 const columnsMax = 110;
@@ -52,10 +52,4 @@ it('wraps all of Python at the same width', () => {
     return lines.flatMap((line, place) => ([...line].length > columnsMax ? [`${path}:${place + 1}`] : []));
   });
   expect(long).toEqual([]);
-});
-
-it('would notice a long comment and a long paragraph', () => {
-  const long = 'word '.repeat(30);
-  expect(longComments(`const a = 1;\n/** ${long} */\n  // ${long}\n * ${long}`)).toEqual([2, 3, 4]);
-  expect(longProse(`${long}\n\n    ${long}\n\`\`\`\n${long}\n\`\`\`\n- ${long}`)).toEqual([1, 7]);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { displayOf, parsePointer } from '../../mcp-proxy/display.ts';
 import { must } from '../../shared/errors/assert.ts';
-import { parseDisplay } from '../../shared/wire/display.ts';
+import { parseDisplay } from '../../shared/wire/api/display.ts';
 
 const hidden = (...texts: string[]) => texts.map((text) => must(parsePointer(text), 'a pointer'));
 
@@ -39,12 +39,10 @@ describe('what an approver sees of a call', () => {
   it.each([
     ['bidirectional text', { to: 'abc\u202egnp.exe', 'l\u2066': 'x' }],
     ['control characters', { to: 'a\u001b[2Jb\n', '': '' }],
-    ['quotes and astral letters', { to: '"'.repeat(500), name: '😀'.repeat(500) }],
     [
       'many long names',
       Object.fromEntries(Array.from({ length: 64 }, (_, n) => [`${'é'.repeat(300)}${n}`, '\\'])),
     ],
-    ['a name of the prototype', JSON.parse('{"__proto__": "x", "constructor": "y"}')],
     ['nothing', {}],
   ])('is a display that the service takes, with %s', (_what, args) => {
     expect(() => parseDisplay(displayOf('x'.repeat(128), args, []), 'display')).not.toThrow();

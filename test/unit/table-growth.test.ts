@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
-import { migratedTables } from '../support/migrated-tables.ts';
+import { migratedTables } from '../support/base/migrated-tables.ts';
 
 /**
  * Why no table grows for ever by what agents, sidecars and browsers do. A new table joins one of these lists,
@@ -10,32 +10,23 @@ import { migratedTables } from '../support/migrated-tables.ts';
 
 /** Files that remove a bounded number of old rows at a time. */
 const trims: Readonly<Record<string, string>> = {
-  approvals: 'approvals/approval-store.ts',
-  changes: 'sync/feed-store.ts',
-  channel_messages: 'channels/message-queue.ts',
-  decision_counts: 'statistics/read-statistics.ts',
-  former_leases: 'quota/release-leases.ts',
-  idempotent_answers: 'creation/idempotent-answers.ts',
-  lease_holders: 'quota/holder-store.ts',
-  login_attempts: 'people/attempt-store.ts',
-  oauth_artifacts: 'oauth/artifact-store.ts',
-  oauth_clients: 'oauth/registered-clients.ts',
-  permit_outcomes: 'outcomes/outcome-store.ts',
-  quota_leases: 'quota/holder-store.ts',
-  quota_spend: 'quota/spend-store.ts',
-  quota_windows: 'quota/ledger.ts',
-  replicas: 'master-key/replica-store.ts',
-  reported_outcomes: 'outcomes/reported-store.ts',
-  security_events: 'federation/event-store.ts',
-  sessions: 'sessions/session-store.ts',
-  settlements: 'decisions/claim-settlements.ts',
-  sidecar_epochs: 'attestations/ingest-batch.ts',
-  sidecars: 'sync/sidecar-store.ts',
-  used_login_challenges: 'sessions/login-challenge.ts',
-  used_proofs: 'decisions/used-proof-store.ts',
-  wallet_spend: 'quota/wallet-spend-store.ts',
-  webhook_attempts: 'webhooks/trim-deliveries.ts',
-  webhook_deliveries: 'webhooks/trim-deliveries.ts',
+  ...{ approvals: 'approvals/approval-store.ts', changes: 'sync/feed-store.ts' },
+  ...{ channel_messages: 'channels/message-queue.ts', decision_counts: 'statistics/read-statistics.ts' },
+  ...{
+    former_leases: 'quota/release-leases.ts',
+    former_places: 'passports/leave-place.ts',
+    idempotent_answers: 'creation/idempotent-answers.ts',
+  },
+  ...{ lease_holders: 'quota/holder-store.ts', login_attempts: 'people/attempt-store.ts' },
+  ...{ oauth_artifacts: 'oauth/artifact-store.ts', oauth_clients: 'oauth/registered-clients.ts' },
+  ...{ permit_outcomes: 'outcomes/outcome-store.ts', quota_leases: 'quota/holder-store.ts' },
+  ...{ quota_spend: 'quota/spend-store.ts', quota_windows: 'quota/ledger.ts' },
+  ...{ replicas: 'master-key/replica-store.ts', reported_outcomes: 'outcomes/reported-store.ts' },
+  ...{ security_events: 'federation/event-store.ts', sessions: 'sessions/session-store.ts' },
+  ...{ settlements: 'decisions/claim-settlements.ts', sidecar_epochs: 'attestations/ingest-batch.ts' },
+  ...{ sidecars: 'sync/sidecar-store.ts', used_login_challenges: 'sessions/login-challenge.ts' },
+  ...{ used_proofs: 'decisions/used-proof-store.ts', wallet_spend: 'quota/wallet-spend-store.ts' },
+  ...{ webhook_attempts: 'webhooks/trim-deliveries.ts', webhook_deliveries: 'webhooks/trim-deliveries.ts' },
   webhook_events: 'webhooks/trim-deliveries.ts',
 };
 
@@ -53,30 +44,15 @@ const goWith: Readonly<Record<string, string>> = {
   oidc_identities: 'users',
   passkeys: 'users',
   shown_passports: 'passports: one row for each account that trusts its issuer, at most 100',
+  suspensions: 'passports and owner_standings: one for each cause that stands',
   unnamed_ends: 'what a recovery found, until its passport or owner is seen',
 };
 
 /** Kept on purpose: what happened, signed or counted, and which of it is where. */
 const evidence = [
-  'account_archives',
-  'archived_chains',
-  'archives',
-  'audit_chains',
-  'audit_entries',
-  'catalog_entries',
-  'catalogs',
-  'chains',
-  'gate_policies',
-  'generations',
-  'known_ends',
-  'known_heads',
-  'known_places',
-  'known_trees',
-  'log_entries',
-  'log_tiles',
-  'log_trees',
-  'policies',
-  'record_names',
+  ...['account_archives', 'archived_chains', 'archives', 'audit_chains', 'audit_entries', 'catalog_entries'],
+  ...['catalogs', 'chains', 'gate_policies', 'generations', 'known_ends', 'known_heads', 'known_places'],
+  ...['known_trees', 'log_entries', 'log_tiles', 'log_trees', 'policies', 'record_names'],
   // Leave by archives.
   'records',
   // One for each passport and wallet that a record names together.
@@ -92,27 +68,11 @@ const resources = [
   'api_keys',
   'channels',
   // No faster than catalog_entries.
-  'discovery_counts',
-  'authzen_vocabularies',
-  'federations',
-  'feeds',
-  'gate_use',
-  'gates',
-  'issuers',
-  'log_keys',
-  'owner_standings',
-  'passport_use',
-  'passport_wallets',
+  ...['discovery_counts', 'authzen_vocabularies', 'federations', 'feeds', 'gate_use', 'gates', 'issuers'],
+  ...['log_keys', 'owner_standings', 'passport_use', 'passport_wallets'],
   // Of other issuers: one for each subject that they vouch for.
-  'passports',
-  'retentions',
-  'revoked_sidecar_keys',
-  'signing_keys',
-  'standing_approvals',
-  'templates',
-  'users',
-  'wallets',
-  'webhooks',
+  ...['passports', 'retentions', 'revoked_sidecar_keys', 'signing_keys', 'standing_approvals', 'templates'],
+  ...['users', 'wallets', 'webhooks'],
 ];
 
 /** A few rows of the program itself. */

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
-import type { Chance } from '../race/chance.ts';
-import { call, type Reply } from '../support/http-client.ts';
-import { measureStall } from '../support/machine-stall.ts';
+import type { Chance } from '../support/base/chance.ts';
+import { call, type Reply } from '../support/base/http-client.ts';
+import { measureStall } from '../support/base/machine-stall.ts';
 import type { Fleet, Kind } from './fleet.ts';
 
 export interface Administrators {
@@ -91,15 +91,17 @@ export function startAdministrators(fleet: Fleet, chance: Chance): Administrator
     );
   };
   const everywhere = ['control plane', 'sidecar'] as const;
-  const named = (what: string) => ({ name: `${what} of an administrator`, trust_level: 'L1' });
+  const makeBoth = async () => [
+    await change('POST', '/gates', { name: 'gate of an administrator', trust_level: 'L1' }),
+    await change('POST', '/passports', {
+      agent_id: `agent-${chance.below(1e9)}`,
+      permissions: ['orders:create'],
+    }),
+  ];
 
   const work: readonly (() => Promise<void>)[] = [
     async () => {
-      const gate = await change('POST', '/gates', named('gate'));
-      const passport = await change('POST', '/passports', {
-        agent_id: `agent-${chance.below(1e9)}`,
-        permissions: ['orders:create'],
-      });
+      const [gate, passport] = await makeBoth();
       if (gate === null || passport === null) return;
       const said = (at: string) => decide(at, gate.gate_id, passport.jwt);
       await inForce('gate made', everywhere, said, 'PERMIT');
@@ -113,11 +115,7 @@ export function startAdministrators(fleet: Fleet, chance: Chance): Administrator
       await inForce('gate deleted', everywhere, said, '404 gate_not_found');
     },
     async () => {
-      const gate = await change('POST', '/gates', named('gate'));
-      const passport = await change('POST', '/passports', {
-        agent_id: `agent-${chance.below(1e9)}`,
-        permissions: ['orders:create'],
-      });
+      const [gate, passport] = await makeBoth();
       if (gate === null || passport === null) return;
       const request = { ...order, domain: 'b.example' };
       const said = (at: string) => decide(at, gate.gate_id, passport.jwt, { request });
@@ -129,11 +127,7 @@ export function startAdministrators(fleet: Fleet, chance: Chance): Administrator
       await inForce('passport suspended', everywhere, said, 'passport_suspended');
     },
     async () => {
-      const gate = await change('POST', '/gates', named('gate'));
-      const passport = await change('POST', '/passports', {
-        agent_id: `agent-${chance.below(1e9)}`,
-        permissions: ['orders:create'],
-      });
+      const [gate, passport] = await makeBoth();
       const made = await change('POST', '/api-keys', { name: 'caller', scopes: ['enforcement:check'] });
       if (gate === null || passport === null || made === null) return;
       const said = (at: string) => decide(at, gate.gate_id, passport.jwt, { by: made.key });

@@ -1,8 +1,10 @@
 import { must } from '../../shared/errors/assert.ts';
-import { call, type Reply } from '../support/http-client.ts';
-import type { Installation, Running } from '../support/installation.ts';
-import type { Receiver } from '../support/receiver.ts';
-import { until } from '../support/until.ts';
+import { call, type Reply } from '../support/base/http-client.ts';
+import { until } from '../support/base/until.ts';
+import { authenticator } from '../support/data/authenticator.ts';
+import type { Receiver } from '../support/peers/receiver.ts';
+import { logInAtProvider } from '../support/peers/test-provider.ts';
+import type { Installation, Running } from '../support/programs/installation.ts';
 
 /** Where clients reach the control plane, before and after the upgrade: tokens for `/mcp` name it. */
 export const publicUrl = 'https://trust.example.com';
@@ -89,6 +91,7 @@ export async function fillWorld(
   const suspended = await create('/passports', { ...passportBody, agent_id: 'suspended' });
   await create(`/passports/${suspended.passport_id}/suspend`, {});
 
+  const people = await fillPeople(world, controlPlane);
   const template = await create('/templates', {
     name: 'careful',
     trust_level: 'L1',
@@ -191,6 +194,7 @@ export async function fillWorld(
     ...attestations.map((id) => `/attestations/${id}`),
     '/approvals',
     ...[pending, approved, used, denied].map(({ approval_id }) => `/approvals/${approval_id}`),
+    '/users',
     '/webhooks',
     `/webhooks/${webhook.webhook_id}/deliveries?status=succeeded`,
   ];
@@ -210,6 +214,7 @@ export async function fillWorld(
     jwks,
     attestations,
     webhook: { id: webhook.webhook_id as string, secret: webhook.secret as string },
+    people,
     tenantKey: tenant.api_key.key as string,
     keys: {
       reader: reader.key as string,
@@ -240,4 +245,42 @@ export async function fillWorld(
       used: used.approval_id as string,
     },
   };
+}
+
+/** What a browser in the console sends. */
+export const fromConsole = { 'x-agent-trust-console': '1', 'sec-fetch-site': 'same-origin' };
+
+/** People of the account who have logged in: by password, by passkey, and at the identity provider. */
+async function fillPeople(world: Installation, { origin }: Running) {
+  const post = async (path: string, body: object, cookie = '') => {
+    const reply = await call(`${origin}${path}`, { body, headers: { ...fromConsole, cookie } });
+    if (reply.status >= 300) throw new Error(`POST ${path}: ${reply.status} ${JSON.stringify(reply.body)}`);
+    const cookies = reply.headers.getSetCookie().map((each) => each.split(';', 1)[0]);
+    return { body: reply.body, cookie: [...(cookie === '' ? [] : [cookie]), ...cookies].join('; ') };
+  };
+  const password = 'the password of a person';
+  const invite = async (email: string) => {
+    const { body: invited } = await world.api('POST', '/users', { email, role: 'owner' });
+    const token = new URL(invited.invitation_url).hash.slice('#token='.length);
+    return (await post('/v1/invitations/accept', { token, name: 'Somebody', password })).cookie;
+  };
+  const [withPassword, withPasskey, ofProvider] = ['ann@example.com', 'ben@example.com', 'eve@example.com'];
+  await invite(withPassword);
+  const session = await post('/v1/session', { email: withPassword, password });
+
+  const passkey = authenticator(publicUrl);
+  const adding = await post('/v1/users/me/passkeys/begin', { password }, await invite(withPasskey));
+  const created = { name: 'Laptop', response: passkey.create(adding.body.options) };
+  await post('/v1/users/me/passkeys', created, adding.cookie);
+  const begun = await post('/v1/session/passkey/begin', {});
+  await post('/v1/session/passkey', { response: passkey.get(begun.body.options) }, begun.cookie);
+
+  await invite(ofProvider);
+  const away = await post('/v1/session/oidc/begin', {});
+  const person = { sub: 'eve', email: ofProvider, email_verified: true };
+  await post('/v1/session/oidc', await logInAtProvider(away.body.authorization_url, person), away.cookie);
+
+  const redirects = { redirect_uris: ['http://127.0.0.1:7777/callback'] };
+  await post('/oauth/register', { client_name: 'A client', ...redirects });
+  return { email: withPassword, password, cookie: session.cookie };
 }

@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Chance } from '../race/chance.ts';
-import { call } from '../support/http-client.ts';
-import { type HttpLink, httpLink } from '../support/http-link.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import type { Program, Programs } from '../support/programs.ts';
+import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
+import type { Chance } from '../support/base/chance.ts';
+import { call } from '../support/base/http-client.ts';
+import { type HttpLink, httpLink } from '../support/peers/http-link.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import type { Program, Programs } from '../support/programs/programs.ts';
 
 export type Version = 'old' | 'new';
 export type Kind = 'control plane' | 'sidecar';
@@ -96,7 +97,7 @@ export async function startFleet({ programs, chance, ...options }: FleetOptions)
     },
     output: () => written.map(({ program, ...each }) => ({ ...each, text: program.output() })),
     close: async () => {
-      balancer.stop();
+      await balancer.stop();
       await world.close();
       await Promise.all(links.map((link) => link.close()));
     },
@@ -110,8 +111,7 @@ const failuresMax = 3;
  * A program that drains, is gone or is not ready for some looks gets nothing any more, and one that is ready
  * again does.
  */
-function startBalancer(members: readonly Member[]): { stop(): void } {
-  let isOver = false;
+function startBalancer(members: readonly Member[]): Repetition {
   const failures = new Map<Member, number>();
   const look = async (member: Member): Promise<void> => {
     const answer = await call(`${member.running.origin}/readyz`).catch(() => null);
@@ -121,15 +121,8 @@ function startBalancer(members: readonly Member[]): { stop(): void } {
     const isGone = answer === null || answer.body.draining === true;
     member.isIn = isReady || (member.isIn && !isGone && failed < failuresMax);
   };
-  void (async () => {
-    while (!isOver) {
-      await Promise.all(members.map(look));
-      await pause(lookMs, undefined, { ref: false });
-    }
-  })();
-  return {
-    stop: () => {
-      isOver = true;
-    },
-  };
+  return repeat(async () => {
+    await Promise.all(members.map(look));
+    return lookMs;
+  });
 }

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { hourMs } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
-import { installation } from '../support/installation.ts';
-import { testDatabaseServer } from '../support/postgres.ts';
-import { programsIn } from '../support/programs.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { roomInWindow } from '../support/room-in-window.ts';
+import { roomInWindow } from '../support/base/room-in-window.ts';
+import { testDatabaseServer } from '../support/database/postgres.ts';
+import { startReceiver } from '../support/peers/receiver.ts';
+import { startTestProvider } from '../support/peers/test-provider.ts';
+import { installation } from '../support/programs/installation.ts';
+import { programsIn } from '../support/programs/programs.ts';
 import { dumpedTables, dumpRows, tablesOf } from './dump.ts';
 import { fillWorld, publicUrl } from './filled-world.ts';
 
@@ -23,10 +24,15 @@ const secrets = {
   masterKey: Buffer.alloc(32, 7).toString('base64url'),
 };
 const server = await testDatabaseServer();
+const provider = await startTestProvider({ origin: publicUrl });
 const world = await installation(programsIn(join(checkout, 'dist')), {
   databaseUrl: server.url,
   secrets,
-  env: { PUBLIC_URL: publicUrl, WEBHOOK_ALLOW_PRIVATE: '1' },
+  env: {
+    ...{ PUBLIC_URL: publicUrl, WEBHOOK_ALLOW_PRIVATE: '1' },
+    ...{ OIDC_ISSUER: provider.settings.issuer, OIDC_ALLOW_PRIVATE: '1' },
+    ...{ OIDC_CLIENT_ID: provider.settings.clientId, OIDC_CLIENT_SECRET: provider.settings.clientSecret },
+  },
 });
 const receiver = await startReceiver();
 try {
@@ -45,5 +51,6 @@ try {
 } finally {
   await world.close();
   await receiver.close();
+  await provider.close();
   await server.stop();
 }

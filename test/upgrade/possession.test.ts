@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import * as jose from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Sidecar } from '../../clients/node/src/index.ts';
-import { call } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { bundledPrograms, type Programs } from '../support/programs.ts';
-import { makeAgentKey } from '../support/proofs.ts';
-import { StreamClient } from '../support/stream-client.ts';
-import { until } from '../support/until.ts';
+import { call } from '../support/base/http-client.ts';
+import { until } from '../support/base/until.ts';
+import { makeAgentKey } from '../support/data/proofs.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
+import { StreamClient } from '../support/peers/stream-client.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms, type Programs } from '../support/programs/programs.ts';
 import { releaseBefore, releasedPrograms } from './released-programs.ts';
 
 /** docs/operate/upgrade.md: what 0.2.0 does not know, it refuses. */
@@ -38,14 +38,17 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
     const body = { passport, request: { permission_key: 'orders:create' } };
     return call(`${sidecar.origin}/v1/gates/${gateId}/check`, { key: world.adminKey, body });
   };
+  /** What it was told has come to it. */
+  const hears = (gateId: string, passport: string, decision = 'PERMIT') =>
+    until(async () => (await decide(gateId, passport)).body.decision === decision, {
+      what: `${decision} at the sidecar`,
+    });
   const issue = async (body: Readonly<Record<string, unknown>>) => (await world.issuePassport(body)).token;
 
   it('permits no passport that requires proof, or has a key of P-256, and goes on with others', async () => {
     const gateId = await world.createGate();
     const plain = await issue({});
-    await until(async () => (await decide(gateId, plain)).body.decision === 'PERMIT', {
-      what: 'the gate at the sidecar',
-    });
+    await hears(gateId, plain);
     const required = await issue({ constraints: { proof_of_possession: 'required' } });
     const exact = { mode: 'required', replay: 'exact' };
     const exactly = await issue({ constraints: { proof_of_possession: exact } });
@@ -61,9 +64,7 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
   it("answers today's client over a stream, which then leaves the trace of a call out", async () => {
     const passport = await issue({});
     const gateId = await world.createGate();
-    await until(async () => (await decide(gateId, passport)).body.decision === 'PERMIT', {
-      what: 'the gate at the sidecar',
-    });
+    await hears(gateId, passport);
     const request = { permission_key: 'orders:create' };
     const trace = { traceparent: `00-${'a'.repeat(32)}-00f067aa0ba902b7-01` };
     const stream = await StreamClient.open(sidecar.origin, world.adminKey);
@@ -83,32 +84,22 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
   ])('blocks at a gate that requires proof, and follows all others: %j %j', async (demand, more) => {
     const plain = await issue({});
     const turned = await world.createGate({ constraints: more });
-    await until(async () => (await decide(turned, plain)).body.decision === 'PERMIT', {
-      what: 'the gate at the sidecar',
-    });
+    await hears(turned, plain);
     const body = { constraints: { ...more, proof_of_possession: demand } };
     expect((await world.api('PUT', `/gates/${turned}`, body)).status).toBe(200);
     const blocked = { decision: 'BLOCK', reason: 'issuer_untrusted' };
-    await until(async () => (await decide(turned, plain)).body.decision === 'BLOCK', {
-      what: 'the demand at the sidecar',
-    });
+    await hears(turned, plain, 'BLOCK');
     expect((await decide(turned, plain)).body).toMatchObject(blocked);
     const made = await world.createGate(body);
     const after = await world.createGate();
-    await until(async () => (await decide(after, plain)).body.decision === 'PERMIT', {
-      what: 'a gate that came later',
-    });
+    await hears(after, plain);
     expect((await decide(made, plain)).body).toMatchObject(blocked);
     // From a snapshot, too.
     await sidecar.restart('SIGTERM');
-    await until(async () => (await decide(after, plain)).body.decision === 'PERMIT', {
-      what: 'the gates after a restart',
-    });
+    await hears(after, plain);
     for (const gateId of [turned, made]) expect((await decide(gateId, plain)).body).toMatchObject(blocked);
     await world.api('PUT', `/gates/${turned}`, { constraints: { proof_of_possession: null } });
-    await until(async () => (await decide(turned, plain)).body.decision === 'PERMIT', {
-      what: 'the gate without the demand',
-    });
+    await hears(turned, plain);
   });
 
   it('permits no token of an issuer of another account that a gate names, and goes on', async () => {
@@ -144,12 +135,9 @@ describe(`a sidecar of ${releaseBefore.version} behind a control plane of today`
     const change = (body: object) =>
       call(`${origin}/issuers/${issuerId}`, { method: 'PUT', key, body }).then(({ status }) => status);
 
-    const permitted = async (gateId: string) =>
-      until(async () => (await decide(gateId, plain)).body.decision === 'PERMIT', {
-        what: 'what was told to the sidecar last',
-      });
+    const permitted = (gateId: string) => hears(gateId, plain);
     const blocksAll = async () => {
-      // Behind all that was told before it.
+      // After all that was told before it.
       await permitted(await world.createGate());
       await permitted(turned);
       for (const gateId of gates) {

@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type TestDatabaseServer, testDatabaseServer } from '../support/postgres.ts';
-import { bundledPrograms, type Programs } from '../support/programs.ts';
-import { ownRedis, type TestRedis } from '../support/redis.ts';
-import { sharedService } from '../support/shared-services.ts';
+import { type TestDatabaseServer, testDatabaseServer } from '../support/database/postgres.ts';
+import { ownRedis, type TestRedis } from '../support/peers/redis.ts';
+import { bundledPrograms, type Programs } from '../support/programs/programs.ts';
+import { sharedService } from '../support/run/shared-services.ts';
 import { releaseBefore, releasedPrograms } from './released-programs.ts';
 import { killed, noticed, rollingUpgrade, type Step, thereAndBack } from './rolling.ts';
 

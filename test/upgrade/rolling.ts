@@ -3,13 +3,13 @@ import type { Database } from '../../control-plane/base/database.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { allShipped } from '../race/all-shipped.ts';
 import { byLimit, overruns } from '../race/caps.ts';
-import { chance } from '../race/chance.ts';
 import { startClients } from '../race/clients.ts';
 import { type Course, type Lane, type Maker, makeCourse, makeCrowd } from '../race/course.ts';
 import { misfits, readRecords } from '../race/records.ts';
 import { overrunLine } from '../race/report.ts';
-import type { Programs } from '../support/programs.ts';
-import { rules } from '../support/sound-database.ts';
+import { chance } from '../support/base/chance.ts';
+import type { Programs } from '../support/programs/programs.ts';
+import { brokenSentences, rules } from '../support/service/sound-database.ts';
 import { type Administrators, startAdministrators } from './administrators.ts';
 import { type Fleet, type Kind, startFleet, type Version } from './fleet.ts';
 import { ToldWhileReplaced } from './told.ts';
@@ -214,7 +214,7 @@ async function judge(
     ...overruns(course.caps, [...told.permits.values()], byLimit).map(overrunLine),
     ...overruns(course.caps, records.given, byLimit).map(overrunLine),
     ...overruns(course.caps, records.given, records.leasedIn).map(overrunLine),
-    ...(await brokenRules(sql)),
+    ...(await brokenSentences(sql, { ...rulesOfBoth, ...sumsKept })),
     ...(await fleet.installation.verifyExport().then(
       () => [],
       (error: unknown) => [`the export does not verify: ${error}`],
@@ -267,15 +267,6 @@ const sumsKept = {
  * given back before, so that less may be given back later, and never more.
  */
 const { 'no lease has given back more than it had': _ofOneVersion, ...rulesOfBoth } = rules;
-
-async function brokenRules(sql: Database): Promise<string[]> {
-  const broken: string[] = [];
-  for (const [rule, query] of Object.entries({ ...rulesOfBoth, ...sumsKept })) {
-    const rows = await sql.unsafe(query);
-    if (rows.length > 0) broken.push(`broken in the database: ${rule}: ${JSON.stringify(rows.slice(0, 3))}`);
-  }
-  return broken;
-}
 
 /** Lines in which a program says that records were refused or lost, or that something of its own is wrong. */
 const ownFault =

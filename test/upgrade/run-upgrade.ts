@@ -1,25 +1,19 @@
 import { randomInt } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { Command, InvalidArgumentError } from 'commander';
-import { bundleForTests } from '../support/compile-programs.ts';
-import { findDebianProgram } from '../support/debian-program.ts';
-import { testDatabaseServer } from '../support/postgres.ts';
-import { programsIn } from '../support/programs.ts';
-import { ownRedis } from '../support/redis.ts';
-import { figuresTable } from './figures.ts';
+import { Command } from 'commander';
+import { textTable } from '../support/base/text-table.ts';
+import { whole } from '../support/base/whole-option.ts';
+import { testDatabaseServer } from '../support/database/postgres.ts';
+import { ownRedis } from '../support/peers/redis.ts';
+import { programsIn } from '../support/programs/programs.ts';
+import { bundleForTests } from '../support/run/compile-programs.ts';
+import { findDebianProgram } from '../support/run/debian-program.ts';
 import { releaseBefore, releasedPrograms } from './released-programs.ts';
 import { backAgain, killed, noticed, rollingUpgrade, thereAndBack } from './rolling.ts';
 
 /**
  * `npm run upgrade-test`: shows that an upgrade and the way back are not noticed. Ends with 1 where one was.
  */
-const whole = (min: number, max: number) => (text: string) => {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value) || value < min || value > max)
-    throw new InvalidArgumentError(`A whole number from ${min} to ${max}.`);
-  return value;
-};
-
 const command = new Command('npm run upgrade-test --')
   .description(
     `Two control planes and three sidecars are replaced one by one under load: ${releaseBefore.version} by this version and back, control planes first and sidecars first. Then sidecars are killed on the way. Counts what was refused, lost, doubled or late.`,
@@ -40,7 +34,7 @@ const folder = await bundleForTests();
 const redis = await ownRedis(await findDebianProgram('redis-server'));
 let isNoticed = false;
 try {
-  const reports = [];
+  const reports: Record<string, number>[] = [];
   const seed = options.seed ?? randomInt(2 ** 32);
   for (let round = 0; round < options.rounds; round++) {
     for (const steps of [[...thereAndBack, ...backAgain], killed]) {
@@ -66,7 +60,9 @@ try {
       }
     }
   }
-  say(`\n${figuresTable(reports).join('\n')}`);
+  const names = [...new Set(reports.flatMap((report) => Object.keys(report)))];
+  const table = names.map((name) => [name, ...reports.map((report) => String(report[name] ?? ''))]);
+  say(`\n${textTable(table, 1).join('\n')}`);
 } finally {
   await redis.stop();
   rmSync(folder, { recursive: true, force: true });

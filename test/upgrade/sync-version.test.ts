@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { syncVersion, syncVersionHeader } from '../../shared/wire/sync.ts';
-import { call } from '../support/http-client.ts';
-import { type HttpLink, httpLink } from '../support/http-link.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { until } from '../support/until.ts';
+import { syncVersion, syncVersionHeader } from '../../shared/wire/sync/sync.ts';
+import { call } from '../support/base/http-client.ts';
+import { until } from '../support/base/until.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
+import { type HttpLink, httpLink } from '../support/peers/http-link.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
 
 describe('a sidecar whose control plane does not speak its version', () => {
   let database: TestDatabase;

@@ -2,30 +2,32 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyCatalog } from '../../clients/node/src/verify.ts';
+import { must } from '../../shared/errors/assert.ts';
 import { hourMs, minuteMs, type UnixMillis } from '../../shared/model/time.ts';
-import { call, type Reply } from '../support/http-client.ts';
-import { type Installation, installation, type Running } from '../support/installation.ts';
-import { type TestDatabase, testDatabase } from '../support/postgres.ts';
-import { bundledPrograms } from '../support/programs.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
-import { until } from '../support/until.ts';
-import { verified } from '../support/webhooks.ts';
+import { call, type Reply } from '../support/base/http-client.ts';
+import { until } from '../support/base/until.ts';
+import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
+import { type Receiver, startReceiver } from '../support/peers/receiver.ts';
+import { type Installation, installation, type Running } from '../support/programs/installation.ts';
+import { bundledPrograms } from '../support/programs/programs.ts';
+import { verified } from '../support/service/webhooks.ts';
 import { restore, setClockBack } from './dump.ts';
-import { type FilledWorld, publicUrl } from './filled-world.ts';
+import { type FilledWorld, fromConsole, publicUrl } from './filled-world.ts';
 
 interface About {
   readonly version: string;
   readonly dumpedAtMs: UnixMillis;
   readonly adminKey: string;
   readonly masterKey: string;
-  readonly known: FilledWorld;
+  /** 0.1.0 knew no people. */
+  readonly known: Omit<FilledWorld, 'people'> & Partial<Pick<FilledWorld, 'people'>>;
 }
 
 const here = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
 const versions = readdirSync(new URL('.', import.meta.url))
   .filter((name) => name.endsWith('.sql'))
   .map((name) => name.slice(0, -'.sql'.length));
-const preload = `--import ${fileURLToPath(new URL('../support/wrong-clock.mjs', import.meta.url))}`;
+const preload = `--import ${fileURLToPath(new URL('../support/peers/wrong-clock.mjs', import.meta.url))}`;
 const order = { permission_key: 'orders:create' };
 
 /** What a version of today answers otherwise on purpose, as its entry in CHANGELOG.md says. */
@@ -99,6 +101,19 @@ describe.each(versions)('a database of version %s, a minute after it was stopped
     const asReader = { key: reader, body: { name: 'a gate', trust_level: 'L1' } };
     expect((await call(`${controlPlane.origin}/v1/gates`, asReader)).status).toBe(403);
   });
+
+  it.runIf(known.people)(
+    'lets in its people, by the session that they had and by their password',
+    async () => {
+      const { cookie, ...login } = must(known.people, 'people of the release');
+      const at = `${controlPlane.origin}/v1/session`;
+      const before = await call(at, { headers: { ...fromConsole, cookie } });
+      expect(before.body.user).toMatchObject({ email: login.email, role: 'owner' });
+      expect((await call(at, { headers: fromConsole, body: login })).status).toBe(200);
+      const wrong = { ...login, password: 'another password' };
+      expect((await call(at, { headers: fromConsole, body: wrong })).status).toBe(401);
+    },
+  );
 
   it('counts on in the limits of a plan', async () => {
     const { headers } = await call(`${controlPlane.origin}/v1/gates`, { key: known.tenantKey });

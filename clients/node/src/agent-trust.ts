@@ -13,6 +13,7 @@ import {
   textSegment,
   traceHeaders,
 } from './transport.ts';
+import { wholeExport } from './whole-export.ts';
 
 export interface AgentTrustOptions {
   /** Origin of the control plane. Default `http://127.0.0.1:8080`. */
@@ -171,7 +172,7 @@ export class AgentTrust implements Resources {
     if (opened.kind === 'failed') throw lost(asked, opened);
     const { message, release } = opened;
     const { statusCode: status = 0, headers } = message;
-    if (status === 200) return bytesOf(message, release);
+    if (status === 200) return wholeExport(bytesOf(message, release), asked.query['format']);
     // A refusal is short. A longer body is cut off and then counts as no answer of this service.
     const chunks: Buffer[] = [];
     for await (const chunk of message) if (chunks.push(chunk) > 16) break;

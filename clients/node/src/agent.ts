@@ -28,7 +28,7 @@ export interface AgentSignerOptions {
 /** A request that is about to be sent. */
 export interface UnsignedRequest {
   readonly method: string;
-  /** Absolute. */
+  /** Absolute, with path and query as they are sent: `fetch` sends those of `new URL(url).href`. */
   readonly url: string;
   /** The whole body, as it is sent. */
   readonly body?: Uint8Array | string | null;
@@ -86,7 +86,10 @@ export function agentFetch(
     const request = new Request(input, init);
     const body = request.body === null ? null : new Uint8Array(await request.arrayBuffer());
     const headers = new Headers(request.headers);
-    const { method, url, signal } = request;
+    const { method, signal } = request;
+    // As it is sent: without a fragment, and without the question mark of an empty query.
+    const { origin, pathname, search } = new URL(request.url);
+    const url = origin + pathname + search;
     const signed = signer({ method, url, body, hasAuthorization: headers.has('authorization') });
     for (const [name, value] of Object.entries(signed)) headers.set(name, value);
     const redirect = init?.redirect ?? 'manual';
@@ -144,6 +147,13 @@ function isFor(passport: string, { jwk }: Key): boolean {
   }
 }
 
+/** Path and query as they are written; what is beyond ASCII can be sent in one way alone. */
+function sentTarget(url: string): string {
+  const [, written = ''] = /^[^/]*\/\/[^/?#]*([^#]*)/.exec(url) ?? [];
+  const target = written.replace(/[^\x21-\x7e]+/g, (chars) => encodeURIComponent(chars));
+  return target.startsWith('/') ? target : `/${target}`;
+}
+
 const digest = (algorithm: 'sha256', data: string | Uint8Array): Buffer =>
   createHash(algorithm).update(data).digest();
 
@@ -177,8 +187,7 @@ function signatureOf(
   key: Key,
   { lifetimeS, signatureAgent }: { readonly lifetimeS: number; readonly signatureAgent: string | undefined },
 ): Readonly<Record<string, string>> {
-  const target = new URL(url);
-  target.hash = '';
+  const { protocol, host } = new URL(url);
   const isEmpty = body === undefined || body === null || body.length === 0;
   const headers: Readonly<Record<string, string>> = {
     ...shown,
@@ -187,8 +196,8 @@ function signatureOf(
   };
   const parts: Readonly<Record<string, string>> = {
     '@method': method,
-    '@authority': target.host,
-    '@target-uri': target.href,
+    '@authority': host,
+    '@target-uri': `${protocol}//${host}${sentTarget(url)}`,
     ...headers,
   };
   const created = nowS();

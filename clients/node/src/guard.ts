@@ -12,7 +12,7 @@ import { segment } from './transport.ts';
 export interface GuardSetup {
   /** With `reportOutcome` where a route has `settle`. */
   readonly sidecar: Pick<Sidecar, 'check'> & Partial<Pick<Sidecar, 'reportOutcome'>>;
-  /** Origin of the control plane as agents reach it: a SUSPEND leads them to their approval there. */
+  /** Origin of the control plane as agents reach it: a SUSPEND names the API of its approval there. */
   readonly controlPlaneUrl: string;
   /**
    * Origin of this program as agents reach it, such as `https://api.example.com`: their proofs of possession
@@ -283,9 +283,8 @@ function verdictOn(
       return refuse(503, { decision: 'UNAVAILABLE', reason, detail, retry }, retry.after_ms ?? 1_000);
     }
     case 'SUSPEND': {
-      const { approval_id, expires_at, reason } = decision;
+      const { approval_id, approval_url, expires_at, reason } = decision;
       const origin = setup.controlPlaneUrl.replace(/\/+$/, '');
-      const approval_url = `${origin}/console/approvals/${segment(approval_id)}`;
       const approval_api_url = `${origin}/v1/approvals/${segment(approval_id)}`;
       const detail = `A person has to approve this. After that, send the same request with ${approvalHeader}.`;
       const waiting = { approval_id, approval_url, approval_api_url, expires_at };
@@ -293,13 +292,22 @@ function verdictOn(
       return { kind: 'refuse', status: 202, headers: { location: approval_api_url }, body };
     }
     case 'BLOCK': {
-      const { constraints_evaluated: _, ...body } = decision;
+      const { constraints_evaluated: _, ...told } = decision;
+      const body = { ...told, detail: told.detail + proofHint(decision, setup) };
       if (isOurs(decision)) return refuse(503, body, decision.retry.after_ms ?? 1_000);
       const isPassport = decision.reason.startsWith('passport_');
       const { headers, ...rest } = refuse(isPassport ? 401 : 403, body, decision.retry.after_ms);
       return { ...rest, headers: isPassport ? { ...headers, ...challenge } : headers };
     }
   }
+}
+
+/** For which URLs the missing proof is to be made; or that none would be looked at. */
+function proofHint({ reason }: Block, { origin }: GuardSetup): string {
+  if (reason !== 'proof_missing') return '';
+  return origin === undefined
+    ? ' No proof is passed on here, because the guard has no origin.'
+    : ` Make it for URLs at the origin ${origin}.`;
 }
 
 /** A failure of the service that the agent cannot fix (contract §15). */

@@ -36,10 +36,9 @@ export function honoGuard(
     const read = await readBody(context, bodyBytesMax);
     if (read === 'too_large') return responseOf(tooLarge);
     const request = { context, body: read.kind === 'read' ? parse(read.value) : undefined };
-    const { pathname, search } = new URL(context.req.url);
     const verdict = await decide(setup, options, request, {
       method: context.req.method,
-      path: pathname + search,
+      path: targetOf(context),
       header: (name) => context.req.header(name),
       body: read,
     });
@@ -51,6 +50,14 @@ export function honoGuard(
     void reportEnd(setup, options, verdict.decision, { request, answer: context.res, ended });
     return undefined;
   };
+}
+
+/** As it was sent, which a proof is about: the server for Node normalises `req.url`. */
+function targetOf({ env, req }: Context): string {
+  const { incoming } = (env ?? {}) as { incoming?: { url?: unknown } };
+  if (typeof incoming?.url === 'string' && incoming.url.startsWith('/')) return incoming.url;
+  const { pathname, search } = new URL(req.url);
+  return pathname + search;
 }
 
 type ReadBody = { readonly kind: 'read'; readonly value: Uint8Array } | { readonly kind: 'none' | 'unread' };

@@ -29,14 +29,16 @@ export function proofOf(
   if (origin === undefined) return undefined;
   const url = origin.replace(/\/+$/, '') + (path.startsWith('/') ? path : `/${path}`);
   const input = header('signature-input') ?? '';
+  const dpop = header('dpop');
   if (isForUs(input)) {
     const digest = digestHeaderOf(body, input);
     return {
       ...{ method, url, headers: signedHeaders(input, header) },
       ...(digest !== null && { content_digest: digest }),
+      // Both at once are `proof_invalid`.
+      ...(dpop !== undefined && { dpop }),
     };
   }
-  const dpop = header('dpop');
   return dpop === undefined ? undefined : { dpop, method, url };
 }
 

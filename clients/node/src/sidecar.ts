@@ -56,7 +56,7 @@ export interface CheckInput {
 }
 
 const deadlineMsDefault = 500;
-/** Nobody waits for it behind the answer. */
+/** Nobody waits for it after the answer. */
 const outcomeDeadlineMs = 5_000;
 /** Enough for a broken connection; for a refused one the answer takes less than 100 ms. */
 const retriesMax = 2;

@@ -65,7 +65,7 @@ export class Transport {
   readonly #request: typeof request;
 
   /** Throws TypeError, which does not contain the key, for an address or a key that cannot be used. */
-  constructor(url: string, apiKey: string) {
+  constructor(url: string, apiKey: string, maxSockets = connectionsMax) {
     this.#origin = originOf(url);
     if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new TypeError('apiKey must be a key of agent-trust (at_…)');
     this.#authorization = `Bearer ${apiKey}`;
@@ -73,7 +73,7 @@ export class Transport {
     const options = {
       keepAlive: true,
       timeout: idleMsMax,
-      maxSockets: connectionsMax,
+      maxSockets,
       scheduling: 'lifo',
     } as const;
     this.#agent = isTls ? new TlsAgent(options) : new Agent(options);

@@ -9,7 +9,12 @@ export {
   verifyCatalog,
   verifyDiscoveryResult,
 } from './verify/catalog.ts';
-export { type LogProofVerdict, logProofFaults, verifyLogProof } from './verify/log-proof.ts';
+export {
+  type LogProofOptions,
+  type LogProofVerdict,
+  logProofFaults,
+  verifyLogProof,
+} from './verify/log-proof.ts';
 export {
   type ReceiptOptions,
   type ReceiptStatement,

@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "hold_not_found", "mcp_pin_not_found", "wallet_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "outcome_conflict", "amount_exceeds_hold", "spend_limit_exceeded", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "hold_not_found", "mcp_pin_not_found", "wallet_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "outcome_conflict", "amount_exceeds_hold", "spend_limit_exceeded", "channel_name_conflict", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
@@ -24,6 +24,10 @@ class ErrorBodyError(TypedDict):
 class ErrorBody(TypedDict):
     # What went wrong.
     error: ErrorBodyError
+    # Of a refused security event: the code of RFC 8935 §2.4.
+    err: NotRequired[str]
+    # Of a refused security event: the message, for its transmitter.
+    description: NotRequired[str]
 
 
 class ReferenceIssue(TypedDict):
@@ -126,6 +130,8 @@ class Passport(TypedDict):
     wallet_id: str | None
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
+    # The suspensions that stand, oldest first; empty: none.
+    suspended_by: Sequence[Suspension]
     # When the passport was issued.
     issued_at: str
     # When it was created.
@@ -180,6 +186,8 @@ class IssuedPassport(TypedDict):
     wallet_id: str | None
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
+    # The suspensions that stand, oldest first; empty: none.
+    suspended_by: Sequence[Suspension]
     # When the passport was issued.
     issued_at: str
     # When it was created.
@@ -220,6 +228,8 @@ class PassportListItem(TypedDict):
     wallet_id: str | None
     # Current status.
     status: Literal["active", "suspended", "revoked", "expired"]
+    # The suspensions that stand, oldest first; empty: none.
+    suspended_by: Sequence[Suspension]
     # When the passport was issued.
     issued_at: str
     # When it was created.
@@ -375,7 +385,7 @@ class GateConstraintsSpendLimits(TypedDict):
     unpriced: NotRequired[Literal["block", "permit", None]]
     # Whether all passports share the limit (`gate`, the default) or each has its own (`passport`).
     per: NotRequired[Literal["gate", "passport", None]]
-    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    # The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: NotRequired[float | None]
 
 
@@ -397,6 +407,9 @@ class GateConstraintsApprovalsApprovers(TypedDict):
     not_requester: NotRequired[bool | None]
     # Whether the person does not answer whose email address or `user_id` is the owner of the passport.
     not_owner: NotRequired[bool | None]
+    # Whether people who could have opened the links of each other count as one, for `count` and
+    # `not_requester`. Default false.
+    independent: NotRequired[bool | None]
 
 
 class GateConstraintsApprovals(TypedDict):
@@ -649,6 +662,16 @@ class GateWithStats(TypedDict):
     stats: GateWithStatsStats
 
 
+class GateListItemApprovers(TypedDict):
+    # How many different people have to approve.
+    count: int
+    # Whether people who could have opened the links of each other count as one, for `count` and
+    # `not_requester`. Default false.
+    independent: bool
+    # How many different people could answer now.
+    able: int
+
+
 class GateListItem(TypedDict):
     # Id of the gate, `gate_…`.
     gate_id: str
@@ -682,6 +705,8 @@ class GateListItem(TypedDict):
     permit_count: int
     # Of these, BLOCK.
     block_count: int
+    # Who answers its approvals; null: the gate names no approvers.
+    approvers: GateListItemApprovers | None
 
 
 class GatePage(TypedDict):
@@ -942,6 +967,8 @@ class Suspend(TypedDict):
     pii: NotRequired[Sequence[PiiFinding]]
     # Id of the approval, `appr_…`.
     approval_id: str
+    # The page of the console where a person answers.
+    approval_url: NotRequired[str]
     # When it expires; null if it never expires.
     expires_at: str
 
@@ -1163,6 +1190,10 @@ class ApprovalDetailAnswersItem(TypedDict):
     signed: bool
     # The name of the person today; null if the person was removed.
     name: str | None
+    # The `key_id` or `user_id` that invited the person; null: nobody, or not known.
+    invited_by: str | None
+    # The name of that person or key today; null if there is none.
+    invited_by_name: str | None
     # False if the person may not answer any more.
     counts: bool
     # What the passkey signed, and its public key; null if it signed nothing.
@@ -1182,7 +1213,7 @@ class ApprovalDetailYou(TypedDict):
     # Whether the caller may approve or deny now.
     may_answer: bool
     # Why not; null if the caller may.
-    why_not: Literal["resolved", "answered", "scope", "api_key", "role", "not_named", "requester", "requester_unknown", "no_passkey", None]
+    why_not: Literal["resolved", "answered", "scope", "api_key", "role", "not_named", "requester", "requester_unknown", "unconfirmed", "accepted_later", "one_person", "no_passkey", None]
     # The same in words, with what to do.
     message: str | None
     # Whether each answer is signed with a passkey.
@@ -1226,6 +1257,8 @@ class ApprovalDetail(TypedDict):
     answers: Sequence[ApprovalDetailAnswersItem]
     # Amount of the request, in millionths of a USD; null if it had none.
     amount_micro_usd: int | None
+    # The name of the person or key in `resolved_by` today; null if there is none.
+    resolved_by_name: str | None
     # How many different people have to approve.
     answers_needed: int
     # How many more. 0 once it is resolved.
@@ -1404,6 +1437,8 @@ class McpPinResolution(TypedDict):
 class McpGuardPin(TypedDict):
     # Id of the pin, `mpin_…`.
     pin_id: str
+    # The page of the console that shows the difference.
+    pin_url: str
     # The name of the tool.
     tool: str
     # `changed` waits for a person; `rejected` keeps in force what was accepted before.
@@ -1463,17 +1498,31 @@ class WalletCreation(TypedDict):
     name: str
     # The wallet above it; null: it is a root.
     parent_wallet_id: NotRequired[str | None]
-    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
-    # enterprise plan can have; null if unlimited.
+    # Limits of the wallet, in UTC calendar windows; one that is absent is none.
     limits: NotRequired[WalletLimitsChange | None]
     # `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
     # it alone, and may not sum to more than those of the parent.
     share: NotRequired[Literal["pot", "reserved", None]]
-    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    # The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: NotRequired[float | None]
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
     # reads them. Absent: none.
     labels: NotRequired[Mapping[str, Any] | None]
+
+
+class WalletPatchUsage(TypedDict):
+    # The most that may be spent in a UTC hour.
+    hourly_usd: NotRequired[WalletUsage]
+    # The most that may be spent in a UTC day.
+    daily_usd: NotRequired[WalletUsage]
+    # The most that may be spent in a UTC month.
+    monthly_usd: NotRequired[WalletUsage]
+    # The most that all its requests may spend together, in USD.
+    total_usd: NotRequired[WalletUsage]
+    # Requests in a UTC minute.
+    requests_per_minute: NotRequired[WalletUsage]
+    # Requests in a UTC day.
+    requests_per_day: NotRequired[WalletUsage]
 
 
 class WalletPatch(TypedDict):
@@ -1481,13 +1530,12 @@ class WalletPatch(TypedDict):
     name: NotRequired[str | None]
     # The wallet above it; null: it is a root.
     parent_wallet_id: NotRequired[str | None]
-    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
-    # enterprise plan can have; null if unlimited.
+    # Merged into the limits of the wallet; null removes one, or all.
     limits: NotRequired[WalletLimitsChange | None]
     # `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
     # it alone, and may not sum to more than those of the parent.
     share: NotRequired[Literal["pot", "reserved", None]]
-    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    # The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: NotRequired[float | None]
     # Merged into the labels; null removes one, or all.
     labels: NotRequired[Mapping[str, Any] | None]
@@ -1499,6 +1547,14 @@ class WalletPatch(TypedDict):
     status: NotRequired[Literal["active", "frozen", None]]
     # When it was created.
     created_at: NotRequired[str | None]
+    # What is left of each of its limits, by their names.
+    usage: NotRequired[WalletPatchUsage | None]
+    # Passports in the wallet itself that may still be used.
+    passports: NotRequired[int | None]
+    # The newest 200 wallets below it. `GET /wallets?parent_wallet_id=` lists all.
+    children: NotRequired[Sequence[Wallet] | None]
+    # How many wallets are below it.
+    children_total: NotRequired[int | None]
 
 
 class WalletLimits(TypedDict):
@@ -1544,12 +1600,12 @@ class Wallet(TypedDict):
     name: str
     # The wallet above it; null: it is a root.
     parent_wallet_id: str | None
-    # Its limits, in UTC calendar windows; one that is absent is none.
+    # Limits of the wallet, in UTC calendar windows; one that is absent is none.
     limits: WalletLimits
     # `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
     # it alone, and may not sum to more than those of the parent.
     share: Literal["pot", "reserved"]
-    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    # The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: float
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
     # reads them. Absent: none.
@@ -1599,13 +1655,12 @@ class WalletDetail(TypedDict):
     name: str
     # The wallet above it; null: it is a root.
     parent_wallet_id: str | None
-    # Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
-    # enterprise plan can have; null if unlimited.
+    # Limits of the wallet, in UTC calendar windows; one that is absent is none.
     limits: WalletLimits
     # `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
     # it alone, and may not sum to more than those of the parent.
     share: Literal["pot", "reserved"]
-    # The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8.
+    # The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: float
     # Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
     # reads them. Absent: none.
@@ -1758,13 +1813,22 @@ class HoldAsk2(TypedDict):
     expires_in_s: NotRequired[int | None]
 
 
-HoldAsk: TypeAlias = "Literal[True] | HoldAsk2"
+HoldAsk: TypeAlias = "bool | HoldAsk2"
 
 
 class PermitHold(TypedDict):
     # What is held, in USD.
     amount_usd: float
     # When it ends without an outcome.
+    expires_at: str
+
+
+class HoldState(TypedDict):
+    # `open`, then `settled` (served), `released` (failed) or `expired` (no outcome came in time).
+    status: Literal["open", "settled", "released", "expired"]
+    # What is held, or was, in USD.
+    amount_usd: float
+    # When it ends, or would have, without an outcome.
     expires_at: str
 
 
@@ -1789,15 +1853,6 @@ class RefundRequest(TypedDict):
     reason: NotRequired[str | None]
 
 
-class PermitOutcomeHold(TypedDict):
-    # `open`, then `settled` (served), `released` (failed) or `expired` (no outcome came in time).
-    status: Literal["open", "settled", "released", "expired"]
-    # As reported, in USD; null: all that was held.
-    amount_usd: float
-    # When it expires; null if it never expires.
-    expires_at: str
-
-
 class PermitOutcome(TypedDict):
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
@@ -1814,7 +1869,7 @@ class PermitOutcome(TypedDict):
     # When it was reported.
     reported_at: str | None
     # Null: the PERMIT was not held.
-    hold: PermitOutcomeHold | None
+    hold: HoldState | None
     # What the PERMIT counts now, in USD; null if it has no amount.
     counts_usd: float | None
     # What was refunded so far, in USD.
@@ -1879,11 +1934,36 @@ class ReportedOutcomePage(TypedDict):
     next_cursor: str | None
 
 
+class AttestationExternal(TypedDict):
+    # Commitment to a value, `sha256:` and hex.
+    commitment: str | None
+    # What was decided.
+    decision: bool | None
+
+
+class AttestationFactsItem(TypedDict):
+    # Commitment to a value, `sha256:` and hex.
+    commitment: str
+    # JSON pointer of the value.
+    path: str
+
+
 class AttestationPiiItem(TypedDict):
     # JSON pointer into the request.
     pointer: str
     # Kind of personal data.
     type: str
+
+
+class AttestationShadow(TypedDict):
+    # Id of the condition that decided; null: none did.
+    condition: str | None
+    # What was decided.
+    decision: Literal["PERMIT", "SUSPEND", "BLOCK", None]
+    # Hash of the policy that decided; null without a gate, or if the policy is not on record.
+    policy_hash: str
+    # Reason code; null for a PERMIT.
+    reason: str | None
 
 
 class Attestation(TypedDict):
@@ -1896,6 +1976,8 @@ class Attestation(TypedDict):
     asserted: NotRequired[bool | None]
     # The passport, gate or account whose chain this record belongs to.
     chain_id: str
+    # Ids of the conditions that failed; null without conditions.
+    conditions: NotRequired[Sequence[str] | None]
     # The checks made, in order. The last one determined the decision.
     constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
     # What was decided.
@@ -1903,6 +1985,10 @@ class Attestation(TypedDict):
     # Host that the request named, in its canonical form; null if it named none, or where the gate finds
     # personal data in it.
     domain: NotRequired[str | None]
+    # Answer of an external decision point; null: none was asked.
+    external: NotRequired[AttestationExternal | None]
+    # Commitments to the values that the decision read; null: none.
+    facts: NotRequired[Sequence[AttestationFactsItem] | None]
     # The gate that decided; null for a decision without a gate.
     gate_id: str | None
     # `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature.
@@ -1915,6 +2001,8 @@ class Attestation(TypedDict):
     passport_id: str | None
     # The requested permission; null if none.
     permission_key: str | None
+    # The `jti` of the permit token in the answer; null: none.
+    permit_token: NotRequired[str | None]
     # Where personal data was found, never the data itself.
     pii: Sequence[AttestationPiiItem]
     # Hash of the policy that decided; null without a gate, or if the policy is not on record.
@@ -1934,6 +2022,8 @@ class Attestation(TypedDict):
     resolution: Literal["approved", "denied", "expired", "voided", "settled", "released", "extended", "refunded", "reported", None]
     # Place in the chain, from 1.
     sequence: int
+    # What another policy would have decided; null: none.
+    shadow: NotRequired[AttestationShadow | None]
     # base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly.
     signature: str
     # `kid` of the key that signed, in the JWKS.
@@ -1950,8 +2040,15 @@ class Attestation(TypedDict):
     timestamp: str
     # Trust level of the gate when it decided; null without a gate.
     trust_level: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Units of what is no money, by name; null: none.
+    units: NotRequired[Mapping[str, Any] | None]
+    # Commitment to the person behind the agent; null: not known.
+    user: NotRequired[str | None]
     # Wallet of the passport, `wal_…`; null without one.
     wallet_id: NotRequired[str | None]
+    # Digests of the wallets of the passport, from its own to the root, as the source of the record knew
+    # them; empty: none, null: not known.
+    wallet_path: NotRequired[Sequence[str] | None]
 
 
 class AttestationPage(TypedDict):
@@ -2205,7 +2302,7 @@ class Federation(TypedDict):
     keys: Sequence[FederationKeysItem]
     # When the keys were last read where they are published; null if they were pasted.
     keys_read_at: str | None
-    # Why the keys could not be read the last time; null if they could.
+    # Why the keys could not be read the last time, or what of them was passed over; null: neither.
     keys_fault: str | None
 
 
@@ -2284,7 +2381,7 @@ class FederationUpdate(TypedDict):
     keys: NotRequired[Sequence[FederationUpdateKeysItem] | None]
     # When the keys were last read where they are published; null if they were pasted.
     keys_read_at: NotRequired[str | None]
-    # Why the keys could not be read the last time; null if they could.
+    # Why the keys could not be read the last time, or what of them was passed over; null: neither.
     keys_fault: NotRequired[str | None]
 
 
@@ -2325,6 +2422,10 @@ class TokenStep(TypedDict):
 class TokenPassport(TypedDict):
     # Id of the passport, `pass_…`.
     passport_id: str
+    # Current status.
+    status: Literal["active", "suspended", "revoked", "expired"]
+    # The suspensions that stand, oldest first; empty: none.
+    suspended_by: Sequence[Suspension]
     # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
     # active or suspended.
     agent_id: str
@@ -2343,7 +2444,7 @@ class FederationClaims(TypedDict):
     agent_id: NotRequired[str | None]
     # Names permissions: a list of texts, or texts with blanks between them.
     permissions: NotRequired[str | None]
-    # Names the trust tier; a token without it gets L1.
+    # Names the trust tier; a token without it gets L1, one with another form is no passport.
     trust_tier: NotRequired[str | None]
     # Names the owner.
     owner: NotRequired[str | None]
@@ -2354,8 +2455,28 @@ class PassportOwner(TypedDict):
     owner: str
     # Current status.
     status: Literal["active", "suspended"]
-    # How many passports of this owner there are, whatever their own status.
+    # The suspensions that stand, oldest first; empty: none.
+    suspended_by: Sequence[Suspension]
+    # How many passports have this owner, whatever their status, or are suspended because they had.
     passports: int
+    # False: no passport has this owner. A suspension binds all the same.
+    seen: bool
+
+
+class Suspension(TypedDict):
+    # Whose it is: `account`, by a person or a key, or the id of an issuer, by a security event.
+    cause: str
+    # When it began.
+    since: str
+    # Type of the security event; null: none.
+    event: str | None
+    # Of a passport that is suspended with this owner; absent: by itself.
+    owner: NotRequired[str]
+
+
+class Reactivation(TypedDict):
+    # The issuer whose suspension ends. Default: the account's own ends.
+    issuer_id: NotRequired[str | None]
 
 
 class IssuerPage(TypedDict):
@@ -2452,6 +2573,9 @@ class RetentionUpdate(TypedDict):
     # Records of months that ended more days ago leave the database with the next archive. Null: as long as
     # the operator keeps records.
     days: int | None
+    # Records of the passports, gates and account of the caller that arrived before may be in archives, and
+    # lists lack them; null: none are.
+    archived_before: NotRequired[str | None]
 
 
 class Retention(TypedDict):
@@ -2471,7 +2595,7 @@ class WhoAmI(TypedDict):
     # Who calls.
     actor: Actor
     # What the key may do.
-    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect", "wallets:read", "wallets:manage"]]
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "users:manage", "sidecars:connect", "wallets:read", "wallets:manage"]]
     # When the key ends; null: never.
     expires_at: str | None
 
@@ -2498,7 +2622,7 @@ class ApiKey(TypedDict):
     # Name, for people.
     name: str
     # What the key may do.
-    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect", "wallets:read", "wallets:manage"]]
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "users:manage", "sidecars:connect", "wallets:read", "wallets:manage"]]
     # `live` or `test`: two environments that are kept apart.
     mode: Literal["live", "test"]
     # First 12 characters of the key, to recognise it by.
@@ -2519,7 +2643,7 @@ class NewApiKey(TypedDict):
     # Name, for people.
     name: str
     # What the key may do.
-    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "sidecars:connect", "wallets:read", "wallets:manage"]]
+    scopes: Sequence[Literal["passports:issue", "passports:read", "passports:revoke", "gates:create", "gates:read", "gates:update", "gates:manage", "issuers:create", "issuers:read", "issuers:update", "templates:read", "templates:create", "osgate:read", "osgate:manage", "admin:*", "enforcement:check", "enforcement:delegate", "attestations:read", "audit:read", "approvals:read", "approvals:resolve", "webhooks:manage", "keys:manage", "users:manage", "sidecars:connect", "wallets:read", "wallets:manage"]]
     # `live` or `test`: two environments that are kept apart.
     mode: Literal["live", "test"]
     # First 12 characters of the key, to recognise it by.
@@ -4136,7 +4260,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createWallet", "updateWallet", "freezeWallet", "unfreezeWallet", "deleteWallet", "setPassportWallet", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createWallet", "updateWallet", "freezeWallet", "unfreezeWallet", "deleteWallet", "setPassportWallet", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "confirmUser", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -4885,11 +5009,11 @@ class Operations:
     def reactivate_owner(
         self,
         owner: str,
-        body: Mapping[str, Any] | None = None,
+        body: Reactivation | None = None,
         *,
         deadline_ms: float | None = None,
     ) -> PassportOwner:
-        """Reactivate the passports of an owner. Needs a key with the scope `passports:revoke`."""
+        """End a suspension of an owner. Needs a key with the scope `passports:revoke`."""
         answer: PassportOwner = self._call(
             "POST",
             "/v1/owners/{owner}/reactivate",
@@ -4991,11 +5115,11 @@ class Operations:
     def reactivate_passport(
         self,
         passport_id: str,
-        body: Mapping[str, Any] | None = None,
+        body: Reactivation | None = None,
         *,
         deadline_ms: float | None = None,
     ) -> Passport:
-        """Reactivate a suspended passport. Needs a key with the scope `passports:revoke`."""
+        """End a suspension of a passport. Needs a key with the scope `passports:revoke`."""
         answer: Passport = self._call(
             "POST",
             "/v1/passports/{id}/reactivate",
@@ -5036,7 +5160,7 @@ class Operations:
         *,
         deadline_ms: float | None = None,
     ) -> Passport:
-        """Suspend an active passport. Needs a key with the scope `passports:revoke`."""
+        """Suspend a passport. Needs a key with the scope `passports:revoke`."""
         answer: Passport = self._call(
             "POST",
             "/v1/passports/{id}/suspend",

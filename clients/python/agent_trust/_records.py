@@ -25,14 +25,22 @@ EARLIER = """
 """
 RECORD = f"{EARLIER} refers_to:str? source_account:str"
 RECORD_2 = f"""{RECORD}
-    approval_id:str? asserted:bool domain:str? hold_expires_at:time? policy_hash:hash? proof:str?
-    state_age_ms:int? trust_level:str? wallet_id:str?
+    approval_id:str? asserted:bool conditions:list? domain:str? external:external? facts:facts?
+    hold_expires_at:time? permit_token:str? policy_hash:hash? proof:str? shadow:shadow? state_age_ms:int?
+    trust_level:str? units:units? user:hash? wallet_id:str? wallet_path:list?
 """
+# What newer versions decide by.
+CARRIED = ("conditions", "external", "facts", "permit_token", "shadow", "units", "user")
 _FORMATS = {  # Each with the records that it may hold.
     "agent-trust.attestations.v1": (RECORD, EARLIER),
     "agent-trust.attestations.v2": (RECORD_2, RECORD, EARLIER),
 }
 _END = "chains:int records:int"
+_OBJECTS = {
+    "external": "commitment:hash? decision:bool?",
+    "shadow": "condition:str? decision:str? policy_hash:hash reason:str?",
+}
+_LISTS = {"facts": "commitment:hash path:str", "pii": "pointer:str type:str"}
 # What stands in `end` only where chains are not whole.
 _BROKEN = {"broken": "broken", "broken_unnamed": "int"}
 
@@ -80,8 +88,12 @@ def _is(value: Any, kind: str) -> bool:
     if kind == "broken":
         members = "chain_id:str fault:str sequence:int"
         return isinstance(value, list) and bool(value) and all(has(each, members) for each in value)
-    if kind == "pii":
-        return isinstance(value, list) and all(has(each, "pointer:str type:str") for each in value)
+    if kind == "units":
+        return isinstance(value, dict) and all(_is(each, "int") for each in value.values())
+    if kind in _OBJECTS:
+        return has(value, _OBJECTS[kind])
+    if kind in _LISTS:
+        return isinstance(value, list) and all(has(each, _LISTS[kind]) for each in value)
     return isinstance(value, bool if kind == "bool" else str)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import secrets
 import time
 import urllib.error
@@ -99,13 +100,13 @@ class AgentSigner:
             headers["signature-agent"] = json.dumps(self._signature_agent)
         if body:
             headers["content-digest"] = f"sha-256=:{base64.b64encode(_sha256(body)).decode()}:"
-        target = urlsplit(url)
-        # As the URL standard writes it, which the service compares.
-        query = target.query.replace("'", "%27")
+        # Path and query as they are sent.
+        target = re.sub("^[^/]*//[^/?#]*|#.*$", "", url)
+        target = target if target.startswith("/") else f"/{target}"
         parts = {
             "@method": method,
             "@authority": _authority(url),
-            "@target-uri": urlunsplit((target.scheme, _authority(url), target.path or "/", query, "")),
+            "@target-uri": f"{urlsplit(url).scheme}://{_authority(url)}{target}",
             **headers,
         }
         created = int(time.time())

@@ -122,7 +122,7 @@ class GuardASGI:
             if message["type"] == "http.response.start":
                 ending.answer = _answer_of(message)
             is_last = _is_last(message)
-            # Behind the last message a server tells the same as of a client that leaves.
+            # After the last message a server tells the same as of a client that leaves.
             client.is_answered = is_last
             try:
                 await send(message)

@@ -170,7 +170,6 @@ class Guard:
             raise ValueError("origin must be an http or https origin")
         self._origin = None if origin is None else origin.rstrip("/")
         self._approvals = re.sub(r"(?:/v1)?/*$", "", control_plane_url) + "/v1/approvals/"
-        self._pages = re.sub(r"(?:/v1)?/*$", "", control_plane_url) + "/console/approvals/"
         self._routes = [
             (
                 frozenset([route.methods] if isinstance(route.methods, str) else route.methods),
@@ -276,12 +275,17 @@ class Guard:
                 "reason": decision["reason"],
                 "detail": detail,
                 "approval_id": decision["approval_id"],
-                "approval_url": self._pages + segment(decision["approval_id"]),
+                "approval_url": decision.get("approval_url"),
                 "approval_api_url": address,
                 "expires_at": decision["expires_at"],
             }
             return Refusal(202, {"location": address}, waiting)
         body = _without(decision, ("constraints_evaluated",))
+        if decision["reason"] == "proof_missing":
+            hint = "No proof is passed on here, because the guard has no origin."
+            if self._origin is not None:
+                hint = f"Make it for URLs at the origin {self._origin}."
+            body = {**body, "detail": f"{decision['detail']} {hint}"}
         if decision["reason"] in _OURS:
             after_ms = decision["retry"]["after_ms"]
             return _refuse(503, body, 1_000 if after_ms is None else after_ms)
@@ -357,7 +361,7 @@ def _proof_of(request: GuardedRequest, origin: str) -> dict[str, Any] | None:
     """`request.proof` (contract §5): what the request's own headers hold, for its method and its URL here."""
     # Without the slash a target could end the host of the origin in another way.
     url = f"{origin}/{request.target.removeprefix('/')}"
-    signed = request.header("signature-input") or ""
+    signed, dpop = request.header("signature-input") or "", request.header("dpop")
     if re.search(r'; *tag="(?:web-bot-auth|agent-trust)"', signed) is not None:
         names = ["signature-input", "signature", *_COMPONENT.findall(signed)][:_COMPONENTS_MAX]
         shown = {name: value for name in names if (value := request.header(name)) is not None}
@@ -370,8 +374,8 @@ def _proof_of(request: GuardedRequest, origin: str) -> dict[str, Any] | None:
         if request.body or '"content-digest"' in signed:
             digest = base64.b64encode(hashlib.sha256(request.body).digest()).decode()
             proof["content_digest"] = f"sha-256=:{digest}:"
-        return proof
-    dpop = request.header("dpop")
+        # Both at once are `proof_invalid`.
+        return proof if dpop is None else {**proof, "dpop": dpop}
     return None if dpop is None else {"dpop": dpop, "method": request.method, "url": url}
 
 

@@ -7,13 +7,15 @@ import binascii
 import hashlib
 import json
 import re
+import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ._ed25519 import verify
 
 PATH_HASHES_MAX = 63
 SIGNATURES_MAX = 64
+WITNESS_CLOCK_S_MAX = 300
 
 
 class LogProofVerdict(NamedTuple):
@@ -29,6 +31,7 @@ class LogProofVerdict(NamedTuple):
     origin: str | None = None
     size: int | None = None
     witnesses: tuple[str, ...] = ()  # Those of the policy that cosigned, by its names.
+    untimely: tuple[str, ...] = ()  # Those whose cosignatures do not count, because of their time.
 
     def __bool__(self) -> bool:
         return self.fault is None
@@ -44,14 +47,19 @@ class _Key(NamedTuple):
 _Rule = Callable[[set[str]], bool]
 
 
-def verify_log_proof(proof: str, policy: str) -> LogProofVerdict:
+def verify_log_proof(
+    proof: str, policy: str, *, jwks: Any = None, now_s: float | None = None
+) -> LogProofVerdict:
     """`proof`: a tlog-proof of GET /v1/attestations/{id}/proof. `policy`: a tlog-policy, as text.
 
-    Raises ValueError for a policy with a mistake, and nothing else.
+    No cosignature counts that is more than 5 minutes later than `now_s` (default: now), or, with the JWK set
+    of the service, older than the log's key. Raises ValueError for a policy with a mistake.
     """
     logs, witnesses, is_quorum = _read_policy(policy)
+    until_s = int(time.time() if now_s is None else now_s) + WITNESS_CLOCK_S_MAX
+    begins = {} if jwks is None else _begins(jwks)
     try:
-        return _judge(proof, logs, witnesses, is_quorum)
+        return _judge(proof, logs, witnesses, is_quorum, begins, until_s)
     except (ValueError, KeyError, TypeError, binascii.Error):
         return LogProofVerdict("this is not a tlog-proof of the log of this service")
 
@@ -71,22 +79,34 @@ def included_head(proof: str) -> tuple[str, int, str]:
 
 
 def _judge(
-    proof: str, logs: list[_Key], witnesses: dict[str, _Key], is_quorum: _Rule
+    proof: str,
+    logs: list[_Key],
+    witnesses: dict[str, _Key],
+    is_quorum: _Rule,
+    begins: dict[str, int],
+    until_s: int,
 ) -> LogProofVerdict:
     read = _read(proof)
     text, origin, signatures = read.text, read.origin, read.signatures
-    by_log = [_state(key, text, signatures) for key in logs if key.name == origin]
+    by_log = {key: _state(key, text, signatures) for key in logs if key.name == origin}
     cosigned = {name: _state(key, text, signatures) for name, key in witnesses.items()}
-    names = tuple(name for name, state in cosigned.items() if state)
-    if False in by_log or False in cosigned.values():
+    if False in by_log.values() or False in cosigned.values():
         return LogProofVerdict("a signature of the checkpoint does not verify")
-    if True not in by_log:
+    signers = [_encode_url(key.x) for key, state in by_log.items() if state]
+    if not signers:
         return LogProofVerdict("the checkpoint is signed by no log that the policy names")
+    from_s = min((begins[x] for x in signers if x in begins), default=0)
+    by = [name for name, state in cosigned.items() if state]
+    names = tuple(name for name in by if _is_timely(witnesses[name], signatures, from_s, until_s))
+    untimely = tuple(name for name in by if name not in names)
     if not is_quorum(set(names)):
-        return LogProofVerdict("the checkpoint lacks the cosignatures that the policy asks for")
+        fault = "the checkpoint lacks the cosignatures that the policy asks for"
+        return LogProofVerdict(fault, untimely=untimely)
     if not read.is_included:
-        return LogProofVerdict("the entry is not in the tree of the checkpoint")
-    return LogProofVerdict(None, read.chain_id, read.sequence, read.hashed, origin, read.size, names)
+        return LogProofVerdict("the entry is not in the tree of the checkpoint", untimely=untimely)
+    return LogProofVerdict(
+        None, read.chain_id, read.sequence, read.hashed, origin, read.size, names, untimely
+    )
 
 
 class _Proof(NamedTuple):
@@ -138,6 +158,21 @@ def _state(key: _Key, text: str, signatures: list[tuple[str, bytes, bytes]]) -> 
     """None: this key has not signed."""
     own = [signature for name, key_id, signature in signatures if (name, key_id) == key[:2]]
     return all(_is_signed(key, text, signature) for signature in own) if own else None
+
+
+def _begins(jwks: Any) -> dict[str, int]:
+    """By its `x`: from when on each key of a log has signed."""
+    if not isinstance(jwks, dict) or not isinstance(jwks.get("keys"), list):
+        raise ValueError("jwks must be a parsed JWK set")
+    keys = [key for key in jwks["keys"] if isinstance(key, dict) and key.get("purpose") == "log"]
+    return {str(key.get("x")): key["nbf"] for key in keys if type(key.get("nbf")) is int}
+
+
+def _is_timely(
+    key: _Key, signatures: list[tuple[str, bytes, bytes]], from_s: int, until_s: int
+) -> bool:
+    times = [int.from_bytes(own[:8], "big") for name, key_id, own in signatures if (name, key_id) == key[:2]]
+    return any(from_s <= time_s <= until_s for time_s in times)
 
 
 def _is_signed(key: _Key, text: str, signature: bytes) -> bool:
@@ -220,6 +255,10 @@ def _hash(text: str) -> bytes:
     decoded = _decode(text)
     _demand(len(decoded) == 32)
     return decoded
+
+
+def _encode_url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def _decode(text: str) -> bytes:

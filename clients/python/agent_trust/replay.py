@@ -15,6 +15,7 @@ from typing import Any
 from ._decide import ENTRY, LEEWAY_MS, PASSPORT, POLICY, RATES, SUMS, Case
 from ._decide import age_ms_of, is_known, knows, ms_of, statuses, time_of, window_at
 from ._export_lines import ExportLines
+from ._records import CARRIED
 from .verify import verify_attestations
 
 _LISTED = 100
@@ -161,6 +162,8 @@ class Replay:
             return "no_passport", None
         if record["reason"] == "quota_unavailable":
             raise _Unjudged("ledger")
+        if any(record.get(name) is not None for name in CARRIED):
+            raise _Unjudged("members")
         policy, catalog, passport = self._facts(record)
         if record["trust_level"] != (policy["trust_level"] if policy else None):
             return "trust_level", None

@@ -64,7 +64,7 @@ class CheckInput(TypedDict):
 
 
 DEADLINE_MS = 500.0
-# Nobody waits for it behind the answer.
+# Nobody waits for it after the answer.
 _OUTCOME_DEADLINE_MS = 5_000.0
 # Enough for a connection that broke; where nothing listens, the answer comes after less than 100 ms.
 _RETRIES_MAX = 2

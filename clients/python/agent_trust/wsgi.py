@@ -79,7 +79,8 @@ class GuardWSGI:
             return self._app(environ, start_response)
 
         query = environ.get("QUERY_STRING", "")
-        target = (quote(path) if raw is None else raw) + (f"?{query}" if query else "")
+        has_query = query != "" or "?" in (sent or "")
+        target = (quote(path) if raw is None else raw) + (f"?{query}" if has_query else "")
         headers = {
             name[5:].replace("_", "-").lower(): [value]
             for name, value in environ.items()

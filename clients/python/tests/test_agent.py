@@ -58,6 +58,27 @@ class Signing(unittest.TestCase):
         signature = base64.b64decode(headers["signature"].removeprefix("sig1=:").removesuffix(":"))
         self.assertTrue(_ed25519.verify(PUBLIC_KEY, base.encode(), signature))
 
+    def test_signs_path_and_query_as_they_are_sent(self) -> None:
+        for url, sent in (
+            ("https://Shop.example:443/it's?q=it's&{b}=`", "https://shop.example/it's?q=it's&{b}=`"),
+            ("https://shop.example/orders?", "https://shop.example/orders?"),
+            ("https://shop.example#part", "https://shop.example/"),
+        ):
+            with self.subTest(url=url):
+                headers = AgentSigner(PASSPORT, KEY).headers("POST", url)
+                signed = headers["signature-input"].removeprefix("sig1=")
+                base = "\n".join(
+                    [
+                        '"@method": POST',
+                        '"@authority": shop.example',
+                        f'"@target-uri": {sent}',
+                        f'"authorization": Passport {PASSPORT}',
+                        f'"@signature-params": {signed}',
+                    ]
+                )
+                signature = base64.b64decode(headers["signature"].removeprefix("sig1=:").removesuffix(":"))
+                self.assertTrue(_ed25519.verify(PUBLIC_KEY, base.encode(), signature))
+
     def test_a_dpop_proof_names_method_and_url(self) -> None:
         signer = AgentSigner(PASSPORT, KEY, proof="dpop")
         proof = signer.headers("GET", URL, nonce="n-1", has_authorization=True)
@@ -134,6 +155,11 @@ class Guarding(unittest.TestCase):
             self.proof({"dpop": "a.b.c"}),
             {"dpop": "a.b.c", "method": "POST", "url": "https://shop.example/orders?a=1"},
         )
+
+    def test_passes_both_kinds_on_which_are_no_proof_together(self) -> None:
+        headers = AgentSigner(PASSPORT, KEY).headers("POST", "https://shop.example/orders?a=1", b"tea")
+        proof = self.proof({**headers, "dpop": "a.b.c"})
+        self.assertEqual((proof["dpop"], "signature" in proof["headers"]), ("a.b.c", True))
 
     def test_takes_no_host_from_the_target(self) -> None:
         for target in (".evil.example/orders", "@evil.example/orders", ":81/orders", "https://evil.example/"):

@@ -20,6 +20,17 @@ def route(methods: Any, path: str, **options: Any) -> GuardRoute:
     return GuardRoute(methods, path, GATE, "orders:create", **options)
 
 
+class Suspended(unittest.TestCase):
+    def test_is_told_of_the_page_that_the_service_names(self) -> None:
+        page = "https://trust.example.com/console/approvals/appr_1"
+        waiting: Any = {"decision": "SUSPEND", "reason": "approval_required", "approval_id": "appr_1"}
+        guard = Guard("http://control-plane.internal:8080", [])
+        for named in ({"approval_url": page}, {}):
+            decision = {**waiting, **named, "expires_at": "2026-11-30T00:00:00.000Z"}
+            refusal: Any = guard.verdict(route("POST", "/"), decision)
+            self.assertEqual(refusal.body["approval_url"], named.get("approval_url"))
+
+
 class Routes(unittest.TestCase):
     guard = Guard(
         "http://127.0.0.1:8080/v1/",

@@ -13,9 +13,15 @@ export interface User {
   readonly role: Role;
   readonly status: 'invited' | 'active' | 'disabled';
   readonly totp_enabled: boolean;
+  readonly invited_by: string | null;
+  /** False: answers no approval until somebody confirms them. */
+  readonly confirmed: boolean;
   readonly created_at: string;
   readonly last_login_at: string | null;
 }
+
+/** Whom a key invited, and nobody has confirmed: answers no approvals. */
+export const isUnconfirmed = ({ status, confirmed }: User): boolean => status === 'active' && !confirmed;
 
 export interface Session {
   readonly session_id: string;
@@ -74,9 +80,19 @@ export interface Acceptance {
 
 export interface Invitation {
   readonly user: User;
-  /** Shown once. */
+  /** Shown once; absent: it was mailed alone. */
   readonly invitation_url?: string;
   readonly expires_at: string;
+  /** Absent: it was not mailed. */
+  readonly mail?: { readonly sent: boolean; readonly error: { readonly detail: string } | null };
+}
+
+/** What the holder of a link is asked to become. */
+export interface Invited {
+  readonly account_name: string;
+  readonly role: Role;
+  readonly email: string | null;
+  readonly invited_by_name: string | null;
 }
 
 const get = <T>(path: string, query?: Readonly<Record<string, string | number | undefined>>) =>
@@ -98,9 +114,11 @@ export const people = {
   accept: (body: Acceptance) => post<Session>('/v1/invitations/accept', body),
   list: (query: { readonly limit?: number; readonly cursor?: string; readonly name?: string }) =>
     get<Page<User>>('/v1/users', query),
-  invite: (body: { readonly email: string; readonly name?: string; readonly role: Role }) =>
+  invite: (body: { readonly email: string; readonly role: Role; readonly delivery?: 'mail' }) =>
     post<Invitation>('/v1/users', body),
   inviteAgain: (id: string) => post<Invitation>(`${user(id)}/invitation`),
+  confirm: (id: string) => post<User>(`${user(id)}/confirm`),
+  readInvitation: (token: string) => post<Invited>('/v1/invitations/read', { token }),
   update: (id: string, body: { readonly role?: Role; readonly status?: 'active' | 'disabled' }) =>
     ask<User>({ method: 'PATCH', path: user(id), body }),
   remove: (id: string) => ask<unknown>({ method: 'DELETE', path: user(id) }),

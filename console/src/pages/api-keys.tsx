@@ -46,7 +46,8 @@ const scopeWords: Readonly<Partial<Record<Scope, string>>> = {
   'approvals:read': 'look at approvals',
   'approvals:resolve': 'approve and deny',
   'webhooks:manage': 'everything with webhooks',
-  'keys:manage': 'make other API keys',
+  'keys:manage': 'make other API keys, and manage people',
+  'users:manage': 'invite, change and remove people',
   'sidecars:connect': 'connect a sidecar',
   'admin:*': 'everything',
 };

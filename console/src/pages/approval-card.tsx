@@ -33,20 +33,23 @@ export function ApprovalCard({
   const { approval_id: id, amount_usd: amount, agent_id: agent, permission_key: permission } = approval;
   const { may } = useSession();
   const isOver = useNow() >= Date.parse(approval.expires_at);
+  const purpose = timeIsTo[approval.status];
   const mayAnswer = may('approvals:resolve') && you?.may_answer !== false;
   return (
     <article className="card approval" aria-label={`Request of ${agent}`}>
       <div className="row between">
         <span className="amount">{amount === null ? 'No amount' : usd(amount)}</span>
-        <span className="soft">
-          {isOver ? (
-            'Its time is over'
-          ) : (
-            <>
-              Time left <Countdown at={approval.expires_at} />
-            </>
-          )}
-        </span>
+        {purpose === undefined ? null : (
+          <span className="soft">
+            {isOver ? (
+              `The time to ${purpose} is over`
+            ) : (
+              <>
+                Time left to {purpose}: <Countdown at={approval.expires_at} />
+              </>
+            )}
+          </span>
+        )}
       </div>
       {approval.display === null ? null : <Asked display={approval.display} />}
       <Facts
@@ -85,6 +88,12 @@ export function ApprovalCard({
     </article>
   );
 }
+
+/** What there is time for. */
+const timeIsTo: Readonly<Partial<Record<Approval['status'], string>>> = {
+  pending: 'answer',
+  approved: 'use it',
+};
 
 /** Both answers, with a note. */
 function Answers({ approval, isOver }: { readonly approval: Approval; readonly isOver: boolean }): ReactNode {

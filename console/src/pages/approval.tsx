@@ -35,7 +35,13 @@ export default function ApprovalPage(): ReactNode {
     enabled: passportId !== '' && may('attestations:read'),
   });
   if (query.isPending) return <Waiting what="the approval" />;
-  if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  if (query.isError)
+    return (
+      <>
+        <PageHead title="Approval" above={{ to: '/approvals', label: 'Approvals' }} />
+        <Problem error={query.error} onRetry={() => void query.refetch()} />
+      </>
+    );
   const approval = query.data;
   return (
     <>
@@ -58,7 +64,16 @@ export default function ApprovalPage(): ReactNode {
               ['Asked', <Time key="asked" at={approval.created_at} />],
               ['Ends', <Time key="ends" at={approval.expires_at} />],
               ['Answered', <Time key="answered" at={approval.resolved_at} otherwise="not yet" />],
-              ['By', approval.resolved_by === null ? 'nobody' : <code key="by">{approval.resolved_by}</code>],
+              [
+                'By',
+                approval.resolved_by === null ? (
+                  'nobody'
+                ) : (
+                  <span key="by" title={approval.resolved_by}>
+                    {approval.resolved_by_name ?? 'somebody who was removed'}
+                  </span>
+                ),
+              ],
               ['Note', approval.note ?? 'none'],
             ]}
           />
@@ -105,6 +120,11 @@ function Given({ approval }: { readonly approval: ApprovalDetail }): ReactNode {
           <li key={answer.user_id}>
             <strong>{answer.name ?? 'Somebody who was removed'}</strong> <Badge value={answer.answer} />{' '}
             <Time at={answer.at} />
+            {answer.invited_by === null ? null : (
+              <span className="soft small" title={answer.invited_by}>
+                , invited by {answer.invited_by_name ?? 'somebody who was removed'}
+              </span>
+            )}
             {answer.signed ? <span className="soft small">, signed with a passkey</span> : null}
             {answer.counts ? null : (
               <span className="soft small">, does not count: this person may not answer any more</span>

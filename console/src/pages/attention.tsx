@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { api } from '../api/client.ts';
 import { pollMs } from '../api/live.ts';
+import { isUnconfirmed, people } from '../api/people.ts';
 import { useSession } from '../api/session.tsx';
 import { statistics } from '../api/statistics.ts';
 import { count } from '../ui/format.ts';
@@ -35,8 +36,11 @@ export function Attention(): ReactNode {
     ...useWebhooks(),
     ...useChannels(),
     ...useLimits(),
+    ...useWallets(),
     ...useKeys(),
     ...useApiKeys(),
+    ...usePeople(),
+    ...useAnswerers(),
   ];
   return (
     <Card title="Needs attention">
@@ -45,8 +49,8 @@ export function Attention(): ReactNode {
       ) : items.length === 0 ? (
         <p className="soft">
           Nothing{may('webhooks:manage') ? '' : ' that your role can see'}. This is where failing webhooks and
-          channels, sidecars that are behind, limits and keys near their end and requests that wait for a
-          person appear.
+          channels, sidecars that are behind, limits and keys near their end, wallets that are used up and
+          requests that wait for a person appear.
         </p>
       ) : (
         <ul className="attention">
@@ -198,6 +202,39 @@ function useLimits(): readonly Item[] {
   );
 }
 
+/** Of the newest wallets, the usage of so many is looked at, the highest first: those below wait for them. */
+const walletsLookedAt = 20;
+
+function useWallets(): readonly Item[] {
+  const { may } = useSession();
+  const { data } = useQuery({
+    queryKey: ['wallets', 'attention'],
+    queryFn: async () => {
+      const { items } = await api.wallets.list({ limit: 200 });
+      const highest = items.toSorted((one, other) => one.path.length - other.path.length);
+      const read = await Promise.allSettled(
+        highest.slice(0, walletsLookedAt).map(({ wallet_id: id }) => api.wallets.get(id)),
+      );
+      // One may have been deleted meanwhile.
+      return read.flatMap((each) => (each.status === 'fulfilled' ? each.value : []));
+    },
+    enabled: may('wallets:read'),
+    refetchInterval: pollMs(60_000),
+  });
+  const isUsedUp = ({ limit, used, held }: { limit: number; used: number; held: number }): boolean =>
+    limit > 0 && Math.round((used + held) * 1e6) >= Math.round(limit * 1e6);
+  return (data ?? [])
+    .filter(({ usage }) => Object.values(usage).some((each) => each !== undefined && isUsedUp(each)))
+    .map(({ wallet_id: id, name }) => ({
+      id,
+      text: (
+        <>
+          The wallet <Link to={`/wallets/${id}`}>{name}</Link> is used up
+        </>
+      ),
+    }));
+}
+
 /** Keys whose end is so near should have a successor. */
 const keyEndsMs = 14 * 86_400_000;
 
@@ -219,6 +256,53 @@ function useApiKeys(): readonly Item[] {
     );
     return [{ id, text }];
   });
+}
+
+/** People whom a key invited, and nobody has confirmed. */
+function usePeople(): readonly Item[] {
+  const { may } = useSession();
+  const { data } = useQuery({
+    queryKey: ['people', 'attention'],
+    queryFn: () => people.list({ limit: 200 }),
+    enabled: may('users:manage') && may('audit:read'),
+    refetchInterval: pollMs(60_000),
+  });
+  return (data?.items ?? []).filter(isUnconfirmed).map(({ user_id: id, name, email }) => ({
+    id,
+    text: (
+      <>
+        <Link to="/people" search={{ name: email }}>
+          {name}
+        </Link>{' '}
+        answers no approvals until you confirm them: an API key has invited them
+      </>
+    ),
+  }));
+}
+
+/** Gates whose approvals wait in vain. */
+function useAnswerers(): readonly Item[] {
+  const { may } = useSession();
+  const { data } = useQuery({
+    queryKey: ['gates', 'attention'],
+    queryFn: () => api.gates.list({ limit: 200 }),
+    enabled: may('gates:read'),
+    refetchInterval: pollMs(60_000),
+  });
+  return (data?.items ?? []).flatMap(({ gate_id: id, approvers }) =>
+    approvers === null || approvers.able >= approvers.count
+      ? []
+      : [
+          {
+            id,
+            text: (
+              <>
+                Too few people could answer the approvals of <GateName id={id} />
+              </>
+            ),
+          },
+        ],
+  );
 }
 
 /** The keys of the service, for those who can rotate them. */

@@ -11,6 +11,7 @@ export interface AnswersDraft {
   readonly answerUsers: string;
   readonly mayRequesterAnswer: string;
   readonly mayOwnerAnswer: string;
+  readonly independent: string;
   readonly passkey: string;
 }
 
@@ -30,6 +31,7 @@ export function answersOf(approvals: GateConstraints['approvals']): AnswersDraft
     answerUsers: (approvers?.users ?? []).join('\n'),
     mayRequesterAnswer: yesOrNo(approvers?.not_requester === false),
     mayOwnerAnswer: yesOrNo(approvers?.not_owner !== true),
+    independent: yesOrNo(approvers?.independent === true),
     passkey: yesOrNo(approvals?.passkey === true),
   };
 }
@@ -47,6 +49,7 @@ export function approversOf(draft: AnswersDraft): Approvers | undefined {
     ...(count === undefined ? {} : { count }),
     ...(draft.mayRequesterAnswer === 'yes' ? { not_requester: false } : {}),
     ...(draft.mayOwnerAnswer === 'no' ? { not_owner: true } : {}),
+    ...(draft.independent === 'yes' ? { independent: true } : {}),
   };
 }
 
@@ -108,6 +111,15 @@ export function Answering({
                 ['no', 'Does not answer'],
               ]}
               {...field('mayOwnerAnswer')}
+            />
+            <Select
+              label="People who saw each other's invitations"
+              param="constraints.approvals.approvers.independent"
+              options={[
+                ['no', 'Count each'],
+                ['yes', 'Count as one'],
+              ]}
+              {...field('independent')}
             />
           </>
         ) : null}

@@ -1,3 +1,4 @@
+import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useState } from 'react';
 import { AgentTrustError } from '../api/client.ts';
@@ -6,6 +7,7 @@ import { useSetSession } from '../api/session.tsx';
 import { useAction } from '../ui/action.ts';
 import { TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
+import { words } from '../ui/format.ts';
 import { Empty, Problem } from '../ui/page.tsx';
 
 interface Invited {
@@ -29,6 +31,12 @@ export default function InvitationPage(): ReactNode {
   const [name, setName] = useState('');
   const [email, setEmail] = useState('');
   const [password, setPassword] = useState('');
+  const invited = useQuery({
+    queryKey: ['invitation'],
+    queryFn: () => people.readInvitation(token ?? ''),
+    enabled: token !== null,
+    retry: false,
+  });
   const setSession = useSetSession();
   const navigate = useNavigate();
   const accept = useAction({
@@ -65,6 +73,14 @@ export default function InvitationPage(): ReactNode {
     <main className="welcome" style={{ maxWidth: 'none' }}>
       <Form className="card" error={accept.error} onSubmit={() => submit(token)}>
         <h1>Join agent-trust</h1>
+        {invited.isError && accept.error === null ? <Problem error={invited.error} /> : null}
+        {invited.data === undefined ? null : (
+          <p>
+            {invited.data.invited_by_name ?? 'An API key'} invites {invited.data.email ?? 'you'} to the
+            account <strong>{invited.data.account_name}</strong> on {location.host}, as{' '}
+            {words(invited.data.role)}.
+          </p>
+        )}
         <TextField
           label="Your name"
           param="name"

@@ -325,7 +325,7 @@ function TryDialog({ issuer, onClose }: { readonly issuer: Issuer; onClose(): vo
           <p className={data.reason === null ? 'notice' : 'notice warn'} role="status">
             {data.passport === null
               ? `No passport: ${data.reason}.`
-              : `${data.reason === null ? '' : `Refused by the gate: ${data.reason}. `}A passport of ${data.passport.agent_id}, tier ${data.passport.trust_tier}, for ${
+              : `${data.reason === null ? '' : `${data.passport.status === 'active' ? 'Refused by the gate' : 'Blocked everywhere'}: ${data.reason}. `}A passport of ${data.passport.agent_id}, tier ${data.passport.trust_tier}, for ${
                   data.passport.permissions.join(', ') || 'no permission'
                 }.`}
           </p>

@@ -8,7 +8,7 @@ import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';
 import { JsonView } from '../ui/json-view.tsx';
-import { GateName } from '../ui/names.tsx';
+import { GateName, KnownName } from '../ui/names.tsx';
 import { Card, Facts, PageHead, Problem, Waiting } from '../ui/page.tsx';
 import { Time } from '../ui/time.tsx';
 import { changeInWords } from './mcp-pins.tsx';
@@ -39,7 +39,7 @@ export default function McpPinPage(): ReactNode {
               ['First seen', <Time key="first" at={pin.first_seen_at} />],
               ['Changed', <Time key="changed" at={pin.changed_at} otherwise="never" />],
               ['Answered', <Time key="answered" at={pin.resolved_at} otherwise="never" />],
-              ['By', pin.resolved_by === null ? 'nobody' : <code key="by">{pin.resolved_by}</code>],
+              ['By', pin.resolved_by === null ? 'nobody' : <KnownName key="by" id={pin.resolved_by} orId />],
               ['In force', pin.hash === null ? 'nothing yet' : <code key="hash">{pin.hash}</code>],
             ]}
           />

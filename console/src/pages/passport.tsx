@@ -46,6 +46,7 @@ export default function PassportPage(): ReactNode {
           <Id id={passport.passport_id} what="passport id" />
         </span>
       </PageHead>
+      <Suspensions passport={passport} />
       {revocation === null ? null : <Propagation id={id} revocation={revocation} />}
       <Tabs
         label="Parts of this passport"
@@ -69,6 +70,41 @@ export default function PassportPage(): ReactNode {
   );
 }
 
+/** Whatever of it stands blocks the passport. */
+function Suspensions({ passport }: { readonly passport: Passport }): ReactNode {
+  const { may } = useSession();
+  const end = useAction({
+    run: (issuerId: string) => api.passports.reactivate(passport.passport_id, { issuer_id: issuerId }),
+    changes: ['passports'],
+    done: 'Ended what this issuer had against it.',
+  });
+  if (passport.suspended_by.length === 0) return null;
+  return (
+    <Card title="Suspended">
+      <ul className="stack tight">
+        {passport.suspended_by.map(({ cause, since, event, owner }) => (
+          <li key={`${cause} ${owner ?? ''}`}>
+            By {cause === 'account' ? 'this account' : <code>{cause}</code>}
+            {owner === undefined ? '' : `, with its owner ${owner}`}, <Ago at={since} />
+            {event === null ? '' : `: ${event.split('/').at(-1)}`}{' '}
+            {cause === 'account' || owner !== undefined || !may('passports:revoke') ? null : (
+              <button
+                type="button"
+                className="button"
+                disabled={end.isPending}
+                onClick={() => end.mutate(cause)}
+              >
+                End it
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {end.error === null ? null : <Problem error={end.error} />}
+    </Card>
+  );
+}
+
 function Parts({ passport }: { readonly passport: Passport }): ReactNode {
   const limits = policyInWords('', passport.constraints).filter(
     (sentence) => !/^Trust level|issued are trusted/.test(sentence),
@@ -83,6 +119,7 @@ function Parts({ passport }: { readonly passport: Passport }): ReactNode {
             ['Issued', <Time key="issued" at={passport.issued_at} />],
             ['Ends', <Time key="ends" at={passport.expires_at} />],
             ['Issuer', <code key="issuer">{passport.issuer_id}</code>],
+            ['Owner', passport.owner ?? 'none'],
             ['Wallet', <PassportWallet key="wallet" passport={passport} />],
             ['Public key', <code key="key">{passport.public_key}</code>],
           ]}
@@ -166,11 +203,13 @@ function Actions({
     changes,
     done: 'Reactivated.',
   });
+  // What an owner or an issuer has against it stays: the page says what stands.
+  const isOwn = passport.suspended_by.some(({ cause, owner }) => cause === 'account' && owner === undefined);
   if (!may('passports:revoke') || passport.status === 'revoked') return null;
   const error = suspend.error ?? reactivate.error;
   return (
     <>
-      {passport.status === 'active' ? (
+      {passport.status === 'active' || (passport.status === 'suspended' && !isOwn) ? (
         <button
           type="button"
           className="button"
@@ -180,7 +219,7 @@ function Actions({
           Suspend
         </button>
       ) : null}
-      {passport.status === 'suspended' ? (
+      {passport.status === 'suspended' && isOwn ? (
         <button
           type="button"
           className="button"

@@ -1,17 +1,18 @@
 import { type ReactNode, useState } from 'react';
 import { useAddress } from '../api/address.ts';
 import { useCountedList } from '../api/lists.ts';
-import { type Invitation, people, type Role, roles, type User } from '../api/people.ts';
+import { type Invitation, isUnconfirmed, people, type Role, roles, type User } from '../api/people.ts';
 import { useSession } from '../api/session.tsx';
 import { useAction } from '../ui/action.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Secret } from '../ui/copy.tsx';
 import { DataTable } from '../ui/data-table.tsx';
 import { Dialog, DialogActions } from '../ui/dialog.tsx';
-import { Select, TextField } from '../ui/field.tsx';
+import { Check, Select, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { words } from '../ui/format.ts';
 import { useNameFilter } from '../ui/name-filter.tsx';
+import { KnownName } from '../ui/names.tsx';
 import { Empty, PageHead, Problem } from '../ui/page.tsx';
 import { Ago, Time } from '../ui/time.tsx';
 
@@ -66,7 +67,12 @@ export default function PeoplePage(): ReactNode {
             ),
           },
           { head: 'Role', width: '96px', cell: (row) => words(row.role) },
-          { head: 'Status', width: '100px', isWideOnly: true, cell: (row) => <Badge value={row.status} /> },
+          {
+            head: 'Status',
+            width: '100px',
+            isWideOnly: true,
+            cell: (row) => <Badge value={isUnconfirmed(row) ? 'unconfirmed' : row.status} />,
+          },
           {
             head: 'Second factor',
             width: '110px',
@@ -137,8 +143,9 @@ function InviteDialog({
 }): ReactNode {
   const [email, setEmail] = useState('');
   const [role, setRole] = useState<Role>('approver');
+  const [isMailed, setMailed] = useState(false);
   const invite = useAction({
-    run: () => people.invite({ email: email.trim(), role }),
+    run: () => people.invite({ email: email.trim(), role, ...(isMailed ? { delivery: 'mail' } : {}) }),
     changes: ['people'],
     onDone: onInvited,
   });
@@ -147,6 +154,12 @@ function InviteDialog({
       <Form error={invite.error} onSubmit={() => invite.mutate(undefined)}>
         <TextField label="Email" param="email" type="email" required value={email} onChange={setEmail} />
         <RoleChoice value={role} onChange={setRole} />
+        <Check
+          label="Mail the link, and show it to nobody"
+          hint="Then this person counts as another one than you where a gate asks for that."
+          checked={isMailed}
+          onChange={setMailed}
+        />
         {invite.error === null ? null : <Problem error={invite.error} />}
         <DialogActions onCancel={onClose} submit="Make the link" isBusy={invite.isPending} />
       </Form>
@@ -161,15 +174,27 @@ function LinkDialog({
   readonly invitation: Invitation;
   onClose(): void;
 }): ReactNode {
+  const { mail, invitation_url: url } = invitation;
   return (
     <Dialog title={`Invitation of ${invitation.user.email}`} onClose={onClose} className="wide">
-      <p>
-        Send this link yourself, by a way that only this person reads. It works once, until{' '}
-        <Time at={invitation.expires_at} />.
-      </p>
-      <Secret label="Link" text={invitation.invitation_url ?? ''}>
-        It cannot be shown again; a new one can be made under People.
-      </Secret>
+      {mail === undefined ? null : (
+        <p>
+          {mail.sent
+            ? `The link was mailed to ${invitation.user.email}.`
+            : `The mail could not be sent: ${mail.error?.detail}. Make a new link under People.`}
+        </p>
+      )}
+      {url === undefined ? null : (
+        <>
+          <p>
+            {mail?.sent ? 'Or send' : 'Send'} this link yourself, by a way that only this person reads. It
+            works once, until <Time at={invitation.expires_at} />.
+          </p>
+          <Secret label="Link" text={url}>
+            It cannot be shown again; a new one can be made under People.
+          </Secret>
+        </>
+      )}
       <div className="actions">
         <button type="button" className="button primary" onClick={onClose}>
           Done
@@ -207,9 +232,23 @@ function ChangeDialog({
     },
   });
   const remove = useAction({ run: () => people.remove(id), changes, done: 'Removed.', onDone: onClose });
-  const error = save.error ?? invite.error ?? remove.error;
+  const confirm = useAction({
+    run: () => people.confirm(id),
+    changes,
+    done: 'Confirmed. They may answer approvals now.',
+    onDone: onClose,
+  });
+  const error = save.error ?? invite.error ?? remove.error ?? confirm.error;
   return (
     <Dialog title={user.name} onClose={onClose}>
+      {user.invited_by === null ? null : (
+        <p className="soft">
+          Invited by <KnownName id={user.invited_by} orId />.
+          {isUnconfirmed(user)
+            ? ' Nobody has confirmed yet that this is a person of their own, so they answer no approvals.'
+            : ''}
+        </p>
+      )}
       <Form error={save.error} onSubmit={() => save.mutate({ role })}>
         <RoleChoice value={role} onChange={setRole} />
         {error === null ? null : <Problem error={error} />}
@@ -229,6 +268,11 @@ function ChangeDialog({
             Disable
           </button>
         )}
+        {isUnconfirmed(user) ? (
+          <button type="button" className="button" onClick={() => confirm.mutate(undefined)}>
+            Confirm
+          </button>
+        ) : null}
         {user.status === 'invited' ? (
           <button type="button" className="button" onClick={() => invite.mutate(undefined)}>
             New link

@@ -139,7 +139,7 @@ async function withNewest(held: readonly Attestation[]): Promise<readonly Attest
     cursor = attestations.some(({ id }) => known.has(id)) ? null : next_cursor;
   } while (cursor !== null && read.length < keptMost);
   for (const each of read) known.set(each.id, each);
-  // Ids sort by time. A record of a sidecar may arrive behind younger ones.
+  // Ids sort by time. A record of a sidecar may arrive after younger ones.
   return [...known.values()].toSorted((one, other) => (one.id < other.id ? 1 : -1)).slice(0, keptMost);
 }
 

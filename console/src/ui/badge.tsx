@@ -19,6 +19,7 @@ const tones: Readonly<Record<string, 'good' | 'warn' | 'bad' | 'accent'>> = {
   suspend: 'warn',
   SUSPEND: 'warn',
   invited: 'warn',
+  unconfirmed: 'warn',
   changed: 'warn',
   retired: 'warn',
   frozen: 'bad',

@@ -1,4 +1,18 @@
-import { type ReactNode, type SyntheticEvent, useEffect, useId, useRef } from 'react';
+import { type ReactNode, type RefObject, type SyntheticEvent, useId, useLayoutEffect, useRef } from 'react';
+
+/**
+ * Shows the dialog of this ref as a modal one while its component is there. It is closed before React takes
+ * it out of the document: only then does the browser give the focus back to what had it.
+ */
+export function useModal(): RefObject<HTMLDialogElement | null> {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useLayoutEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+  return dialog;
+}
 
 /**
  * A modal dialog of the browser, which keeps the focus inside and gives it back. Escape closes it unless
@@ -17,13 +31,8 @@ export function Dialog({
   readonly className?: string;
   readonly isLocked?: boolean;
 }): ReactNode {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useModal();
   const id = useId();
-  useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
   const cancel = (event: SyntheticEvent) => {
     event.preventDefault();
     if (!isLocked) onClose();

@@ -107,18 +107,20 @@ export function WalletName({ id }: { readonly id: string }): ReactNode {
   );
 }
 
-/** The name of whatever has this id, where it is known; nothing else. */
+/** The name of whatever has this id, where it is known; else nothing, or the id. */
 export function KnownName({
   id,
   isLink = false,
+  orId = false,
 }: {
   readonly id: string;
   readonly isLink?: boolean;
+  readonly orId?: boolean;
 }): ReactNode {
   const prefix = prefixOf(id);
   const { data } = useNames(isNamed(prefix) ? prefix : null);
   const name = data?.get(id);
-  if (name === undefined) return null;
+  if (name === undefined) return orId ? <code>{id}</code> : null;
   const place = isLink ? placeOfId(id) : null;
   return place === null ? (
     <span title={id}>{name}</span>

@@ -121,6 +121,7 @@ export function Problem({
   const isKnown = error instanceof AgentTrustError;
   if (isAtField) return null;
   const isField = isKnown && error.param !== null;
+  const isGone = isKnown && error.http_status === 404;
   return (
     <div className="notice bad" role="alert">
       <strong>
@@ -131,7 +132,9 @@ export function Problem({
         {(isKnown ? nextSteps[error.code] : undefined) ??
           (isField
             ? 'Correct the field and try again.'
-            : 'Try again. If it stays, tell the operator the request id.')}
+            : isGone
+              ? 'It may have been removed, or belong to another account or to the other mode.'
+              : 'Try again. If it stays, tell the operator the request id.')}
       </span>
       {isKnown && error.request_id !== null ? (
         <span className="copyable small soft">
@@ -139,7 +142,7 @@ export function Problem({
           <Copy text={error.request_id} what="request id" />
         </span>
       ) : null}
-      {onRetry === undefined ? null : (
+      {onRetry === undefined || isGone ? null : (
         <div>
           <button type="button" className="button small" onClick={onRetry}>
             Try again

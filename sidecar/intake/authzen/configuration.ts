@@ -1,4 +1,4 @@
-import { authzenMetadata } from '../../../shared/wire/authzen.ts';
+import { authzenMetadata } from '../../../shared/wire/api/authzen.ts';
 
 /**
  * The metadata of this policy decision point (OpenID AuthZEN Authorization API 1.0 §9). `origin`: of this

@@ -1,4 +1,4 @@
-import { givenRequestId } from '../../../shared/wire/authzen.ts';
+import { givenRequestId } from '../../../shared/wire/api/authzen.ts';
 import { requestIdHeader } from '../../http/respond.ts';
 import type { LargeBody, Reply, Responder } from '../../http/server.ts';
 

@@ -7,9 +7,9 @@ import {
   evaluationJson,
   readEvaluation,
   readEvaluations,
-} from '../../../shared/wire/authzen.ts';
-import { assertSingleCheck, lossesByIndex } from '../../../shared/wire/check-batch.ts';
-import { assertLossless, assertSafeJson } from '../../../shared/wire/json.ts';
+} from '../../../shared/wire/api/authzen.ts';
+import { assertSingleCheck, lossesByIndex } from '../../../shared/wire/api/check-batch.ts';
+import { assertLossless, assertSafeJson } from '../../../shared/wire/api/json.ts';
 import type { CheckHead } from '../../decide/check.ts';
 import { jsonReply } from '../../decide/replies.ts';
 import type { LargeBody, Reply, Responder } from '../../http/server.ts';

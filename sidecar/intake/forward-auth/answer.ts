@@ -1,6 +1,6 @@
 import type { PassportId } from '../../../shared/model/ids.ts';
 import { secondMs } from '../../../shared/model/time.ts';
-import type { DecisionAnswer } from '../../../shared/wire/decision.ts';
+import type { DecisionAnswer } from '../../../shared/wire/api/decision.ts';
 import type { CheckReply, ErrorReply } from '../../decide/replies.ts';
 import type { Reply } from '../../http/server.ts';
 

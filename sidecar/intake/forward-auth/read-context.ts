@@ -3,7 +3,7 @@ import { pathProblem, pathProblems } from '../../../shared/decision/read-path.ts
 import { invalidRequest } from '../../../shared/errors/api-error.ts';
 import { unreachable } from '../../../shared/errors/assert.ts';
 import { renderUsd } from '../../../shared/model/money.ts';
-import type { RequestObject } from '../../../shared/wire/check.ts';
+import type { RequestObject } from '../../../shared/wire/api/check.ts';
 import type { RequestHead } from '../../http/server.ts';
 import { proofHeaders, proofOf } from './read-proof.ts';
 

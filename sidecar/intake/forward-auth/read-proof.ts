@@ -49,7 +49,11 @@ export function proofOf(
       return value === '' || name === 'dpop' ? [] : [[name, value]];
     });
     const shown = authorization === '' ? {} : { authorization };
-    return { method, url, headers: { ...Object.fromEntries(sent), ...shown } };
+    // Both at once are no proof, at whatever door.
+    return {
+      ...{ method, url, headers: { ...Object.fromEntries(sent), ...shown } },
+      ...(dpop !== '' && { dpop }),
+    };
   }
   return dpop === '' ? null : { dpop, method, url };
 }

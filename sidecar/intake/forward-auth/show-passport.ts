@@ -1,4 +1,4 @@
-import { trimBlanks } from '../../../shared/wire/request-headers.ts';
+import { trimBlanks } from '../../../shared/wire/api/request-headers.ts';
 
 /** The token that a request shows, or why there is not exactly one. */
 export type ShownPassport =

@@ -15,9 +15,9 @@ import type { Mode } from '../../../shared/model/mode.ts';
 import { secondMs } from '../../../shared/model/time.ts';
 import type { Moment } from '../../../shared/runtime/clock.ts';
 import type { Random } from '../../../shared/runtime/random.ts';
-import { parseGateChoice } from '../../../shared/wire/check.ts';
-import { parseCheckBatch } from '../../../shared/wire/check-batch.ts';
-import type { TraceHeaders } from '../../../shared/wire/trace-context.ts';
+import { parseGateChoice } from '../../../shared/wire/api/check.ts';
+import { parseCheckBatch } from '../../../shared/wire/api/check-batch.ts';
+import type { TraceHeaders } from '../../../shared/wire/api/trace-context.ts';
 import type { Check, CheckHead } from '../../decide/check.ts';
 import type { CheckReply, CheckResponder } from '../../decide/replies.ts';
 import type { Reply } from '../../http/server.ts';
@@ -83,7 +83,7 @@ export class InProcessChecks implements LaneSource {
       const pending = new PendingCheck(this.#deps, resolve, reject, this.#onAnswered);
       try {
         pending.watch(options, lateAnswer);
-        const read = readCheck(check, writer);
+        const read = readGivenCheck(check, writer);
         const gateId = gate === namedInRequest ? gateNamedIn(check, read) : gateOf(gate);
         const head = this.#admit(gateId, pending, options);
         const opened = intake.open(head, pending, moment.monotonicMs, moment);
@@ -203,7 +203,7 @@ export class InProcessChecks implements LaneSource {
   /** What is wrong with one check of a batch is answered in its place. */
   #read(check: InProcessCheck): () => ReadCheck {
     try {
-      const read = readCheck(check, this.#deps.writer);
+      const read = readGivenCheck(check, this.#deps.writer);
       return () => read;
     } catch (error) {
       // What the program itself has thrown, in a getter, ends the call as it does for a single check.
@@ -289,7 +289,7 @@ function gateNamedIn(check: object, { call }: ReadCheck): string | null {
 }
 
 /** A request that is JSON already is copied and written in one walk. The rest is the slow path. */
-function readCheck(check: InProcessCheck, writer: RequestWriter): ReadCheck {
+function readGivenCheck(check: InProcessCheck, writer: RequestWriter): ReadCheck {
   if (typeof check !== 'object' || check === null)
     throw invalidRequest('check', 'A check must be an object.');
   const { passport, request: given, idempotencyKey } = check;

@@ -2,8 +2,8 @@ import { isJsonObject, type JsonObject } from '../../../shared/crypto/json-objec
 import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import { invalidRequest } from '../../../shared/errors/api-error.ts';
 import { limits } from '../../../shared/model/limits.ts';
-import { assertLossless, assertSafeJson } from '../../../shared/wire/json.ts';
-import type { TraceHeaders } from '../../../shared/wire/trace-context.ts';
+import { assertLossless, assertSafeJson } from '../../../shared/wire/api/json.ts';
+import type { TraceHeaders } from '../../../shared/wire/api/trace-context.ts';
 import { canonicalCheck, parseUncheckedBody, type ReadCheck } from '../read-check.ts';
 import { streamLimits } from './limits.ts';
 

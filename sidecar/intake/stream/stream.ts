@@ -6,7 +6,7 @@ import type { Mode } from '../../../shared/model/mode.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
 import type { Moment } from '../../../shared/runtime/clock.ts';
 import { PassingMap } from '../../../shared/runtime/passing-map.ts';
-import type { TraceHeaders } from '../../../shared/wire/trace-context.ts';
+import type { TraceHeaders } from '../../../shared/wire/api/trace-context.ts';
 import type { Answers } from '../../decide/answers.ts';
 import type { Check } from '../../decide/check.ts';
 import type { Reply, Responder, StreamListener, StreamSocket } from '../../http/server.ts';
@@ -74,7 +74,7 @@ export class Stream implements StreamListener, LaneSource {
   #silentSweeps = 0;
   #isStopping = false;
   #isClosed = false;
-  /** An answer says so; the stream is closed behind it. */
+  /** An answer says so; the stream is closed after it. */
   #isKeyEnded = false;
   /** The client waits: see streamLimits.unansweredPause. */
   #isWaiting = false;
@@ -259,7 +259,12 @@ export class Stream implements StreamListener, LaneSource {
    */
   #keep(bytes: Buffer): Buffer | string {
     const isText = this.#deps.unanswered.bytes + bytes.byteLength <= streamLimits.unreadTextBytesMax;
-    return (isText ? asciiOf(bytes) : null) ?? Buffer.from(bytes);
+    const text = isText ? asciiOf(bytes) : null;
+    if (text !== null) return text;
+    // Not of Node's pool: it may wait for long, and would keep 8 KiB.
+    const own = Buffer.allocUnsafeSlow(bytes.byteLength);
+    own.set(bytes);
+    return own;
   }
 
   next(moment: Moment, budget: TurnBudget, whenVerified: () => void): Check | null {

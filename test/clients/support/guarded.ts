@@ -10,6 +10,7 @@ import { PermittedTools } from '../../../mcp-proxy/permitted-tools.ts';
 import type { ProtectedResource } from '../../../mcp-proxy/protected-resource.ts';
 import { RequestGuard } from '../../../mcp-proxy/request-guard.ts';
 import type { Settlements } from '../../../mcp-proxy/settlements.ts';
+import { Standings } from '../../../mcp-proxy/standings.ts';
 import { type PinMode, ToolPins, type ToolPinsOptions } from '../../../mcp-proxy/tool-pins.ts';
 import { systemClock } from '../../../shared/runtime/clock.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
@@ -26,6 +27,8 @@ export interface GuardedOptions {
   readonly onReportError?: (error: unknown) => void;
   /** Default: the sidecar of the service. */
   readonly sidecar?: Sidecar;
+  /** Where passports are asked about. Default: the sidecar of the service. */
+  readonly standingsUrl?: string;
   /** Default: the control plane of the service. */
   readonly controlPlaneUrl?: string;
   readonly answerMsMax?: number;
@@ -64,27 +67,25 @@ export async function guardParts(options: Omit<GuardedOptions, 'upstream'>, upst
     sidecar: options.sidecar ?? service.sidecar,
     controlPlaneUrl,
     ...(options.publicUrl !== undefined && { origin: options.publicUrl.origin }),
-    gate,
-    amounts: options.amounts ?? amounts,
-    settlements: options.settlements ?? new Map(),
-    hidden: [],
-    takesIdempotencyKeys: options.takesIdempotencyKeys ?? false,
-    servesWithoutDecision: options.servesWithoutDecision ?? false,
-    logger,
+    ...{ gate, amounts: options.amounts ?? amounts, settlements: options.settlements ?? new Map() },
+    ...{ hidden: [], takesIdempotencyKeys: options.takesIdempotencyKeys ?? false },
+    ...{ servesWithoutDecision: options.servesWithoutDecision ?? false, logger },
   });
   const pins = new ToolPins({
     mode: options.pin ?? 'observe',
     gate,
     upstream: options.upstreamName ?? upstream,
     report: options.report ?? reporterTo(service.agentTrust),
-    controlPlaneUrl,
     logger,
   });
   await pins.refresh(0);
   const shown = options.showsAllTools === true ? null : (shown: Shown) => shownTools(permitted, shown);
   const { onReportError = () => undefined } = options;
   const sidecar = options.sidecar ?? service.sidecar;
+  const sidecarUrl = options.standingsUrl ?? service.testSidecar.origin;
+  const servesUnknown = options.servesWithoutDecision ?? false;
   return {
+    standings: new Standings({ sidecarUrl, apiKey: service.api.adminKey, gate, servesUnknown }),
     reports: new CallReports({ sidecar, controlPlaneUrl, onReportError }),
     requests: new RequestGuard({ guard, pins }),
     answers: new AnswerGuard({ guard, pins, shownTools: shown, logger }),
@@ -97,12 +98,8 @@ export async function startGuarded(options: GuardedOptions): Promise<HttpProxy> 
   const { upstream, answerBytesMax, openRequestsMax } = options;
   return startHttpProxy({
     ...(await guardParts(options, upstreamOf(upstream, []))),
-    upstream,
-    answerMsMax: options.answerMsMax ?? 60_000,
-    host: '127.0.0.1',
-    port: 0,
-    site: { hosts: [], origins: options.origins ?? [] },
-    publicUrl: options.publicUrl ?? null,
+    ...{ upstream, answerMsMax: options.answerMsMax ?? 60_000, host: '127.0.0.1', port: 0 },
+    ...{ site: { hosts: [], origins: options.origins ?? [] }, publicUrl: options.publicUrl ?? null },
     resource: options.resource ?? null,
     ...(answerBytesMax === undefined ? {} : { answerBytesMax }),
     forwardsPassport: options.forwardsPassport ?? false,

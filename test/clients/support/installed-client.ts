@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { sharedService } from '../../support/shared-services.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { temporaryFolder } from '../../support/base/temporary-folder.ts';
+import { sharedService } from '../../support/run/shared-services.ts';
 
 export const run = promisify(execFile);
 export const root = fileURLToPath(new URL('../../../', import.meta.url));
@@ -22,13 +22,22 @@ export interface InstalledClient {
   remove(): void;
 }
 
-/** Builds, packs and installs. `others` of the project's own dependencies are put beside it. */
+/**
+ * Builds and packs in a folder of its own, and installs. `others` of the project's own dependencies are put
+ * beside it.
+ */
 export async function installClient(others: readonly string[]): Promise<InstalledClient> {
   const { path: folder, remove } = temporaryFolder();
   const quiet = ['--offline', '--no-audit', '--no-fund', '--ignore-scripts'];
-  await run('npm', ['run', '-s', 'build'], { cwd: join(root, 'clients/node') });
+  const source = join(root, 'clients/node');
+  mkdirSync(join(root, '.build'), { recursive: true });
+  // As deep in the project as the client, so that what it extends is found.
+  const cwd = mkdtempSync(join(root, '.build/client-'));
+  cpSync(source, cwd, { recursive: true, filter: (path) => path !== join(source, 'dist') });
+  await run('npm', ['run', '-s', 'build'], { cwd });
   const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
-  const { stdout } = await run('npm', pack, { cwd: join(root, 'clients/node') });
+  const { stdout } = await run('npm', pack, { cwd });
+  rmSync(cwd, { recursive: true });
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'empty', type: 'module' }));
   const archive = readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '';
   await run('npm', ['install', ...quiet, join(folder, archive)], { cwd: folder });

@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks';
 import { verifyAttestations } from '../../../clients/node/src/verify.ts';
 import { findProofFault } from '../../../shared/attestation/answer-proof.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
-import { answered, kinds, proofBy } from '../../support/answer-proofs.ts';
+import { answered, kinds, proofBy } from '../../support/data/answer-proofs.ts';
 import {
   bytesOf,
   craft,
@@ -11,27 +11,28 @@ import {
   smallOrderKeys,
   toBytes,
   toNumber,
-} from '../../support/ed25519-edge-cases.ts';
+} from '../../support/data/ed25519-edge-cases.ts';
 import {
   contradictingRecords,
   evidenceCases,
   evidenceJwks,
   evidenceKeys,
   permitCases,
-} from '../../support/evidence-cases.ts';
+} from '../../support/data/evidence-cases.ts';
 import {
   at,
   chainOf,
   exportLinesOf,
   jsonLinesOf,
   jwksOf,
+  sampleCarried,
   sampleChain,
   sampleExtras,
   sampleId,
   sampleKey,
   samplePolicy,
   sampleRecord,
-} from '../../support/sample-chains.ts';
+} from '../../support/data/sample-chains.ts';
 import { earlierExportLines, earlierJwks } from '../../vectors/earlier-export.ts';
 import { rfc8032Vectors } from '../../vectors/rfc8032.ts';
 
@@ -143,7 +144,7 @@ const compromisedJwks = jwksOf(
   catalogKey,
 );
 
-/** These lines, and those behind the chains. */
+/** These lines, and those after the chains. */
 const inOrder = (lines: readonly string[], order: readonly number[]): readonly string[] => [
   ...order.map((i) => lines[i] ?? ''),
   ...lines.slice(5),
@@ -170,7 +171,9 @@ async function exportsToVerify(): Promise<readonly object[]> {
     samplePolicy(key, { '\ufb33': 1, '\u{1f600}': 2, é: 3 }),
   ].sort((one, other) => (one.policy_hash < other.policy_hash ? -1 : 1));
   const policyNames = policies.map(({ policy_hash }) => policy_hash);
-  const inForm2 = policyNames.map((policyHash, i) => sampleRecord(2 + i, { ...sampleExtras, policyHash }));
+  const inForm2 = policyNames.map((policyHash, i) =>
+    sampleRecord(2 + i, { ...sampleExtras, policyHash, carried: i === 0 ? sampleCarried : null }),
+  );
   const mixed = chainOf([sampleRecord(1), ...inForm2, sampleRecord(9)], key);
   const form2 = exportLinesOf([mixed], { ...options, policies });
   const replace2 = (place: number, from: string | RegExp, to: string) =>
@@ -186,10 +189,13 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ['form 2 in the format of before', replace2(0, 'attestations.v2', 'attestations.v1')],
     ['form 2 without one of its members', replace2(3, '"proof":"dpop",', '')],
     ['form 2 with a number for a truth value', replace2(3, '"asserted":false', '"asserted":0')],
-    ['form 2 with another age', replace2(3, '"state_age_ms":350', '"state_age_ms":351')],
+    ['form 2 with half a unit', replace2(3, '"mb":0', '"mb":0.5')],
+    [
+      'form 2 with a fact without its commitment',
+      replace2(3, '"facts":[{"commitment":', '"facts":[{"comm":'),
+    ],
     ['form 2 with another policy', replace2(3, policyNames[0] ?? '', policyNames[1] ?? '')],
     ['a policy is missing', form2.toSpliced(7, 1)],
-    ['a policy comes twice', form2.toSpliced(7, 0, form2[7] ?? '')],
     ['policies are exchanged', form2.toSpliced(7, 2, form2[8] ?? '', form2[7] ?? '')],
     ['a policy that no record names', exportLinesOf([chain], { ...options, policies })],
     ['a policy is changed', form2.map((line) => line.replace('"trust_level":"L1"}', '"trust_level":"L3"}'))],
@@ -218,9 +224,7 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ['two chains', twoChains],
     ['chains in another order', inOrder(twoChains, [0, 3, 4, 1, 2])],
     ['a chain is missing', inOrder(twoChains, [0, 1, 2])],
-    ['a chain comes twice', inOrder(twoChains, [0, 1, 2, 1, 2])],
     ['a record is missing', lines.filter((_, i) => i !== 3)],
-    ['a record comes twice', lines.flatMap((line, i) => (i === 3 ? [line, line] : [line]))],
     ['records are exchanged', inOrder(lines, [0, 1, 3, 2, 4])],
     ['the last record is missing', lines.filter((_, i) => i !== 4)],
     ['the header is missing', lines.filter((_, i) => i !== 1)],
@@ -229,7 +233,6 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ['an empty line', [...lines.slice(0, 2), '\n', ...lines.slice(2)]],
     ['carriage returns', lines.map((line) => line.replace('\n', '\r\n'))],
     ['a byte order mark', ['\ufeff', ...lines]],
-    ['another sequence', replace(3, '"sequence":2', '"sequence":3')],
     ['another decision', replace(3, /"decision":"[A-Z]+"/, '"decision":"SUSPEND"')],
     ['a decision twice', replace(3, '"decision":', '"decision":"PERMIT","decision":')],
     ['a fraction', replace(3, '"sequence":2', '"sequence":2.0')],
@@ -238,7 +241,6 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ['a signature with padding', replace(3, /("signature":"[^"]+)"/, '$1=="')],
     ['an unknown key', replace(3, /("signing_key_id":")../, '$1AA')],
     ['a further member', replace(3, '"timestamp"', '"z":1,"timestamp"')],
-    ['a further member at the end', replace(3, /\}\n$/, ',"zzz":1}\n')],
     ['a member less', replace(3, /"id":"[^"]*",/, '')],
     ['another last hash', replace(1, /("last_hash":"sha256:)../, '$1zz')],
     ['made before its key', replace(0, /("created_at":")\d{4}/, '$12020')],
@@ -246,19 +248,15 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ['the format of before, which holds these records too', replace(0, 'attestations.v2', 'attestations.v1')],
     ['no keys', replace(0, /"key_ids":\[[^\]]*\]/, '"key_ids":[]')],
     ['since later than its first record', replace(0, '"since":null', '"since":"2027-01-01T00:00:00.000Z"')],
-    ['since before its first record', replace(0, '"since":null', '"since":"2020-01-01T00:00:00.000Z"')],
     ['a surrogate', replace(3, '"source":"', '"source":"\\ud800')],
     ['json', json],
-    ['json: two chains', jsonLinesOf(two, options)],
     ['json: without a chain', jsonLinesOf([], options)],
     ['json: a closing line is missing', json.filter((line) => !line.startsWith(']}'))],
     ['json: a comma too many', json.map((line) => line.replace(/^\]\}\n$/, ']},\n'))],
-    ['json: a comma too few', json.map((line, i) => (i === 2 ? line.replace(/,\n$/, '\n') : line))],
     [
       'json: a comma behind the last record',
       json.map((line, i) => (i === 4 ? `${line.trimEnd()},\n` : line)),
     ],
-    ['json: a record is missing', json.filter((_, i) => i !== 3)],
     ['json: a record behind the end', [...json, json[2] ?? '']],
     ['json: a chain in a chain', json.flatMap((line, i) => (i === 2 ? [json[1] ?? '', line] : [line]))],
     ['json: written anew', [`${JSON.stringify(JSON.parse(json.join('')))}\n`]],

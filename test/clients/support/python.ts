@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { sharedService } from '../../support/shared-services.ts';
+import { sharedService } from '../../support/run/shared-services.ts';
 import { root } from './installed-client.ts';
 
 const run = promisify(execFile);

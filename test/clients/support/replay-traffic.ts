@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Installation, installation, type Running } from '../../support/installation.ts';
-import { ordinaryTraffic } from '../../support/ordinary-traffic.ts';
-import { testDatabase } from '../../support/postgres.ts';
-import { programsIn } from '../../support/programs.ts';
-import { saveExport } from '../../support/save-export.ts';
-import { sharedService } from '../../support/shared-services.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { until } from '../../support/until.ts';
+import { temporaryFolder } from '../../support/base/temporary-folder.ts';
+import { until } from '../../support/base/until.ts';
+import { testDatabase } from '../../support/database/postgres.ts';
+import { type Installation, installation, type Running } from '../../support/programs/installation.ts';
+import { ordinaryTraffic } from '../../support/programs/ordinary-traffic.ts';
+import { programsIn } from '../../support/programs/programs.ts';
+import { saveExport } from '../../support/programs/save-export.ts';
+import { sharedService } from '../../support/run/shared-services.ts';
 import { repeatExport, replayBoth, replayBothUnverified, toldOf } from './replay-both.ts';
 
 /** A kilobyte for each passport and some hundred bytes for each PERMIT that changed. */

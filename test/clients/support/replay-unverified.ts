@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { LineReplay } from '../../../control-plane/cli/replay-lines.ts';
+import { LineReplay } from '../../../cli/verify/replay-lines.ts';
 import { must } from '../../../shared/errors/assert.ts';
 
 /** Prints the report of a file, read a line at a time, without verifying it: a test has changed its lines. */

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { AgentTrust, Sidecar } from '../../../clients/node/src/index.ts';
-import { type Api, type ApiOptions, startApi } from '../../support/api.ts';
-import { startTestSidecar, type TestSidecar } from '../../support/sidecar.ts';
+import { type Api, type ApiOptions, startOwnApi } from '../../support/service/api.ts';
+import { startTestSidecar, type TestSidecar } from '../../support/service/sidecar.ts';
 
 /** A control plane and a sidecar, with a client of each. */
 export interface ClientService {
@@ -17,7 +17,7 @@ export interface ClientService {
 const deadlineMs = 60_000;
 
 export async function startClientService(options: ApiOptions = {}): Promise<ClientService> {
-  const api = await startApi(options);
+  const api = await startOwnApi(options);
   const testSidecar = await startTestSidecar({ api });
   const url = `http://127.0.0.1:${(api.app.server.address() as AddressInfo).port}`;
   const agentTrust = new AgentTrust({ url, apiKey: api.adminKey, deadlineMs });

@@ -1,25 +1,27 @@
 import { Registry } from 'prom-client';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startHeartbeat } from '../../../control-plane/sync/heartbeat.ts';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startPulse } from '../../../control-plane/storage/pulse.ts';
+import { heartbeats } from '../../../control-plane/sync/heartbeat.ts';
 import { keyset } from '../../../shared/crypto/keyset.ts';
 import type { AccountId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
+import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { type Logger, silentLogger } from '../../../shared/runtime/logger.ts';
-import { type FeedId, feedChannel, globalFeed, syncVersion } from '../../../shared/wire/sync.ts';
-import { type Heartbeat, parseFeedMessage } from '../../../shared/wire/sync-schema.ts';
-import { heartbeatVerifies } from '../../../shared/wire/sync-signature.ts';
-import { type Api, startApi } from '../../support/api.ts';
-import { until } from '../../support/until.ts';
+import { type FeedId, feedChannel, globalFeed, syncVersion } from '../../../shared/wire/sync/sync.ts';
+import { type Heartbeat, parseFeedMessage } from '../../../shared/wire/sync/sync-schema.ts';
+import { heartbeatVerifies } from '../../../shared/wire/sync/sync-signature.ts';
+import { until } from '../../support/base/until.ts';
+import { startOwnApi } from '../../support/service/api.ts';
+import { useApi } from '../../support/service/use-api.ts';
 
-let api: Api;
+const api = useApi(startOwnApi);
 let accountId: string;
 let beats: Heartbeat[];
 let logged: string[];
 let heartbeat: { stop(): Promise<void> } | null;
 let metrics: Registry;
 
-beforeEach(async () => {
-  api = await startApi();
+beforeAll(async () => {
   const account = await api.createAccount();
   accountId = account.accountId;
   await api.call({
@@ -31,10 +33,6 @@ beforeEach(async () => {
       now_ms: api.deps.clock.now(),
     },
   });
-  beats = [];
-  logged = [];
-  heartbeat = null;
-  metrics = new Registry();
   const feeds: readonly FeedId[] = [globalFeed, ...(await allAccounts())];
   for (const feedId of feeds) {
     await api.deps.bus.subscribe(feedChannel(feedId), (text) => {
@@ -43,10 +41,13 @@ beforeEach(async () => {
     });
   }
 });
-afterEach(async () => {
-  await heartbeat?.stop();
-  await api.close();
+beforeEach(() => {
+  beats = [];
+  logged = [];
+  heartbeat = null;
+  metrics = new Registry();
 });
+afterEach(() => heartbeat?.stop());
 
 const allAccounts = async () =>
   (await api.deps.sql<{ account_id: AccountId }[]>`SELECT account_id FROM accounts`).map(
@@ -56,13 +57,19 @@ const allAccounts = async () =>
 const start = () => {
   const note = (_fields: object, message: string) => void logged.push(message);
   const logger: Logger = { ...silentLogger, warn: note, info: note, error: note };
-  heartbeat = startHeartbeat({ ...api.deps, metrics, logger });
+  // The end of each round finds the next one due: it looks at its start, and at its end.
+  let looks = 0;
+  const monotonic = () => (looks++ % 2 === 1 ? limits.heartbeatIntervalMs : 0) as MonotonicMillis;
+  const deps = { ...api.deps, metrics, logger };
+  heartbeat = startPulse({ ...deps, clock: { ...deps.clock, monotonic } }, [heartbeats(deps)]);
 };
+
+/** Connected for as long as a test may take. */
+const aheadMs = 60_000;
 
 describe('the heartbeat', () => {
   it('publishes signed heads to the global feed and to each account with a connected sidecar', async () => {
-    // Connected for as long as this test may take.
-    await api.deps.sql`UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms + 60000`;
+    await api.deps.sql`UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms + ${aheadMs}`;
     const startedAtMs = api.deps.clock.now();
     start();
     await until(() => beats.length >= 2, { what: 'the first round' });
@@ -82,7 +89,7 @@ describe('the heartbeat', () => {
 
   it('skips an account whose last sidecar has disconnected', async () => {
     await api.deps.sql`
-      UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms - ${limits.sidecarConnectedMs + 1}`;
+      UPDATE sidecars SET last_seen_at_ms = last_seen_at_ms - ${aheadMs + limits.sidecarConnectedMs + 1}`;
     start();
     await until(() => beats.length >= 2, { what: 'two rounds' });
     expect(new Set(beats.map((beat) => beat.feed_id))).toEqual(new Set([globalFeed]));

@@ -5,12 +5,19 @@ import type { FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { build } from '../../../control-plane/app.ts';
 import type { Deps } from '../../../control-plane/deps.ts';
-import { startHeartbeat } from '../../../control-plane/sync/heartbeat.ts';
+import { makeSigningKey, openSigningKey } from '../../../control-plane/signing/sealed-signing-key.ts';
+import { insertSigningKey, publicHalf } from '../../../control-plane/signing/signing-key-store.ts';
+import { startPulse } from '../../../control-plane/storage/pulse.ts';
+import { changeTransaction } from '../../../control-plane/sync/change-transaction.ts';
+import { heartbeats, keepSidecars } from '../../../control-plane/sync/heartbeat.ts';
 import type { Bus } from '../../../shared/bus/bus.ts';
 import { redisBus } from '../../../shared/bus/redis.ts';
+import { idDigest } from '../../../shared/crypto/id-digest.ts';
 import type { AccountId, GateId, SidecarId } from '../../../shared/model/ids.ts';
+import type { VerificationKey } from '../../../shared/model/signing-key.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
-import type { SealedChangesAnswer } from '../../../shared/wire/sync-schema.ts';
+import { globalFeed } from '../../../shared/wire/sync/sync.ts';
+import type { SealedChangesAnswer } from '../../../shared/wire/sync/sync-schema.ts';
 import { CatchUp } from '../../../sidecar/replica/catch-up.ts';
 import { ControlPlaneClient } from '../../../sidecar/replica/control-plane-client.ts';
 import { ControlPlaneTime } from '../../../sidecar/replica/control-plane-time.ts';
@@ -18,9 +25,9 @@ import { Following } from '../../../sidecar/replica/follow.ts';
 import { KnownHistory } from '../../../sidecar/replica/known-history.ts';
 import { Replica } from '../../../sidecar/replica/replica.ts';
 import { snapshotFile } from '../../../sidecar/replica/snapshot-file.ts';
-import { type Api, startApi } from '../../support/api.ts';
-import { freePort } from '../../support/free-port.ts';
-import { until } from '../../support/until.ts';
+import { freePort } from '../../support/base/free-port.ts';
+import { until } from '../../support/base/until.ts';
+import { type Api, startOwnApi } from '../../support/service/api.ts';
 
 export type Push = { readonly redisUrl: string } | 'same process' | 'none';
 
@@ -34,6 +41,8 @@ export interface Followed {
   readonly adminKey: string;
   /** Over the network, as an admin would. */
   call(method: string, path: string, body?: object): Promise<{ status: number; body: Record<string, never> }>;
+  /** Somebody's passport, in the global feed; its revision. */
+  revokeSomebody(): Promise<number>;
   createGate(): Promise<GateId>;
   updateGate(gateId: GateId, body: object): Promise<void>;
   /** Another sidecar; with `folder` the same one again. */
@@ -65,7 +74,7 @@ export interface Follower {
 }
 
 export async function startFollowed(push: Push): Promise<Followed> {
-  const api = await startApi();
+  const api = await startOwnApi();
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
   const buses: Bus[] = [];
@@ -96,6 +105,12 @@ export async function startFollowed(push: Push): Promise<Followed> {
       });
       return { status: response.status, body: (await response.json()) as Record<string, never> };
     },
+    revokeSomebody: () =>
+      changeTransaction(deps, (_tx, change) => {
+        const passport = idDigest(deps.random.newId('pass', deps.clock.now()));
+        const body = { passport, standing: 'revoked', expired_by_day: null } as const;
+        return change(globalFeed, { kind: 'passport.standing', body });
+      }),
     createGate: async () => {
       const { status, body } = await followed.call('POST', '/gates', { name: 'Orders', trust_level: 'L1' });
       if (status !== 201) throw new Error(`no gate: ${JSON.stringify(body)}`);
@@ -130,7 +145,8 @@ export async function startFollowed(push: Push): Promise<Followed> {
       const now = { ...deps, ...changed, metrics: new Registry() };
       app = build(now);
       await app.listen({ host: '127.0.0.1', port });
-      heartbeat = startHeartbeat(now);
+      const loops = [startPulse(now, [heartbeats(now)]), keepSidecars(now)];
+      heartbeat = { stop: async () => void (await Promise.all(loops.map((each) => each.stop()))) };
     },
     close: async () => {
       for (const follower of followers) await follower.stop();
@@ -219,6 +235,28 @@ async function startFollower(
       isStopped = true;
       await following.stop();
       await client.close();
+    },
+  };
+}
+
+/** A key of the feeds that nobody vouches for yet, and the keys with it in use. */
+export async function newSyncKey(deps: Deps) {
+  const { clock, sql, signingKeys } = deps;
+  const nowMs = clock.now();
+  const made = makeSigningKey(deps, { purpose: 'sync', notBeforeMs: nowMs, createdAtMs: nowMs });
+  await sql.begin((tx) => insertSigningKey(tx, made));
+  const key = publicHalf(made);
+  const own = openSigningKey(deps, made);
+  return {
+    key,
+    signingKeys: {
+      current: (purpose: VerificationKey['purpose']) =>
+        purpose === 'sync' ? own : signingKeys.current(purpose),
+      vouching: () => [own],
+      sound: signingKeys.sound,
+      bad: () => [],
+      all: () => [...signingKeys.all(), key],
+      reload: async () => undefined,
     },
   };
 }

@@ -1,8 +1,8 @@
 import { type ChainHead, emptyChain, linkAttestation } from '../../../shared/attestation/chain.ts';
 import type { Keyset } from '../../../shared/crypto/keyset.ts';
 import type { Attestation, AttestationRecord } from '../../../shared/model/attestation.ts';
-import { renderAttestation } from '../../../shared/wire/attestation.ts';
-import { recordFaultOf } from '../../support/verify-export.ts';
+import { renderAttestation } from '../../../shared/wire/evidence/attestation.ts';
+import { recordFaultOf } from '../../support/data/verify-export.ts';
 
 /** Records in their chains, each linked and signed as the control plane does it. */
 export class Chains {

@@ -16,13 +16,13 @@ import {
   readSharedParts,
   type ShippedRecord,
   type ShippedSettlementVoid,
-} from '../../../shared/wire/attestation-batch.ts';
-import { type LeaseRequest, parseLeaseCall } from '../../../shared/wire/lease-call.ts';
-import { parseSettlementCall, type SettlementAnswer } from '../../../shared/wire/settlement.ts';
-import { type FeedPosition, feedChannel } from '../../../shared/wire/sync.ts';
-import type { AckRequest, Change } from '../../../shared/wire/sync-schema.ts';
+} from '../../../shared/wire/sync/attestation-batch.ts';
+import { type LeaseRequest, parseLeaseCall } from '../../../shared/wire/sync/lease-call.ts';
+import { parseSettlementCall, type SettlementAnswer } from '../../../shared/wire/sync/settlement.ts';
+import { type FeedPosition, feedChannel } from '../../../shared/wire/sync/sync.ts';
+import type { AckRequest, Change } from '../../../shared/wire/sync/sync-schema.ts';
 import type { Answer } from '../../../sidecar/replica/http-caller.ts';
-import { ModelService } from '../../support/model-service.ts';
+import { ModelService } from '../../support/data/model-service.ts';
 import type { SimulatedBus } from '../bus.ts';
 import type { Chance } from '../chance.ts';
 import type { Gate, Passport } from '../course.ts';
@@ -146,7 +146,7 @@ export class ControlPlane {
         return id.startsWith('sappr_') && known.every((each) => each.standing_approval_id !== id);
       },
       laneOf: (passportId, lane) => this.wallets.laneOf(passportId as PassportId, lane),
-      walletOf: (record, counters) => this.wallets.namedBy(record, counters),
+      walletOf: (record) => this.wallets.namedBy(record),
     });
   }
 
@@ -600,7 +600,7 @@ export class ControlPlane {
         this.wrong(`${shipped.id} is shipped under two numbers`);
         continue;
       }
-      const record = this.settlements.named(shipped, took ?? []);
+      const record = this.settlements.named(shipped);
       const take = { sidecarId, took: took ?? [], amountMicroUsd: record.amountMicroUsd };
       const fault = record.decision === 'PERMIT' ? this.ledger.whyNot(take, null) : null;
       if (fault !== null) this.wrong(`ingest refuses ${record.id}: ${fault}`);

@@ -10,7 +10,7 @@ import { holdDefaults } from '../../../shared/model/hold.ts';
 import type { AttestationId } from '../../../shared/model/ids.ts';
 import type { MicroUsd } from '../../../shared/model/money.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
-import type { ShippedOutcome } from '../../../shared/wire/attestation-batch.ts';
+import type { ShippedOutcome } from '../../../shared/wire/sync/attestation-batch.ts';
 import type { Chains } from './chains.ts';
 import type { Ledger, Take } from './ledger.ts';
 

@@ -11,7 +11,7 @@ import {
   type LeaseGrantBody,
   type LeaseRequest,
   type LeaseReturn,
-} from '../../../shared/wire/lease-call.ts';
+} from '../../../shared/wire/sync/lease-call.ts';
 
 /** Units of one window, on their way between owners. */
 export interface Units {
@@ -91,7 +91,7 @@ export class Ledger {
   readonly everyLease = new Map<number, Lease>();
   readonly #byWindow = new Map<string, Lease>();
   #lastLease = 0;
-  /** Called behind each grant. */
+  /** Called after each grant. */
   onGrant: (ask: LeaseRequest, at: LedgerWindow) => void = () => undefined;
   /** Called where a holder returns more than it has, which an honest one never does. */
   onExcess: (name: string) => void = () => undefined;

@@ -2,8 +2,8 @@ import type { AttestationRecord } from '../../../shared/model/attestation.ts';
 import type { ApprovalId, AttestationId, WalletId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import { type WindowName, windowKey } from '../../../shared/quota/window.ts';
-import type { Malformed } from '../../../shared/wire/attestation-batch.ts';
-import type { LeaseCounter } from '../../../shared/wire/lease-call.ts';
+import type { Malformed } from '../../../shared/wire/sync/attestation-batch.ts';
+import type { LeaseCounter } from '../../../shared/wire/sync/lease-call.ts';
 import type {
   ArrivedPermit,
   ArrivedSettlement,
@@ -11,7 +11,7 @@ import type {
   SettledRequest,
   SettlementAnswer,
   SuspendSettlement,
-} from '../../../shared/wire/settlement.ts';
+} from '../../../shared/wire/sync/settlement.ts';
 import type { Chains } from './chains.ts';
 import type { Holds } from './holds.ts';
 import { counterOf, type Ledger, type Take, type Units, unitsOf } from './ledger.ts';
@@ -64,7 +64,7 @@ export interface Parties {
   /** Of a wallet: what its lane and all of it lend; null: the passport does not draw on it. */
   laneOf(passportId: string, lane: LeaseCounter & { readonly window: WindowName }): LaneLimits | null;
   /** The wallet that a record names, which took from these counters. */
-  walletOf(record: AttestationRecord, counters: readonly string[]): WalletId | null;
+  walletOf(record: AttestationRecord): WalletId | null;
 }
 
 export interface LaneLimits {
@@ -159,16 +159,15 @@ export class Settlements {
     });
     this.#ledger.post(take);
     this.takes.set(record.id, take);
-    this.#chains.append(this.named(record, take.took));
+    this.#chains.append(this.named(record));
     this.#holds.begin(record);
     return { kind: 'committed' };
   }
 
   /** With the wallet that paid, as far as its form names one. */
-  named(record: AttestationRecord, took: readonly number[]): AttestationRecord {
+  named(record: AttestationRecord): AttestationRecord {
     if (record.asserted === null) return record;
-    const counters = took.map((id) => this.#ledger.everyLease.get(id)?.at.counter ?? '');
-    return { ...record, walletId: this.#parties.walletOf(record, counters) };
+    return { ...record, walletId: this.#parties.walletOf(record) };
   }
 
   #suspend(suspend: SuspendSettlement, sender: Sender): SettlementAnswer {

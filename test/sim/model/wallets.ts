@@ -1,7 +1,6 @@
-import { drawnWallet, isJustMoved } from '../../../control-plane/quota/drawn-wallets.ts';
 import type { FoundLimit } from '../../../control-plane/quota/find-lanes.ts';
+import { type PathHistory, walletOfRecord } from '../../../control-plane/quota/former-places.ts';
 import { quotaLimits } from '../../../control-plane/quota/limits.ts';
-import { type WalletPath, walletAt } from '../../../control-plane/quota/wallet-paths.ts';
 import { idDigest } from '../../../shared/crypto/id-digest.ts';
 import type { AttestationRecord } from '../../../shared/model/attestation.ts';
 import type { IdDigest } from '../../../shared/model/id-digest.ts';
@@ -24,7 +23,7 @@ import {
   type LeaseRequest,
   laneOf,
   type WalletLevel,
-} from '../../../shared/wire/lease-call.ts';
+} from '../../../shared/wire/sync/lease-call.ts';
 
 /** A wallet as people made it; what children set aside and paths follow from these. */
 export type MadeWallet = Pick<Wallet, 'walletId' | 'accountId' | 'parentId' | 'limits' | 'share'>;
@@ -35,13 +34,13 @@ interface Drawer {
   readonly tokenHash: string;
   /** Null: it has left its wallet. */
   readonly walletId: WalletId | null;
-  /** The wallet that it was in before. */
-  readonly previousId: WalletId | null;
   /** 0: it was issued there. */
   readonly changedAtMs: UnixMillis;
   /** When it was put or issued there. */
   readonly cameMs: UnixMillis;
 }
+
+type FormerPlace = NonNullable<ReturnType<PathHistory['former']['get']>>[number];
 
 /**
  * The rules of `control-plane/wallets` and of the lanes of `control-plane/quota` without a database: trees,
@@ -51,6 +50,7 @@ export class Wallets {
   readonly #wallets = new Map<WalletId, Wallet>();
   readonly #byKey = new Map<IdDigest, WalletId>();
   readonly #drawers = new Map<PassportId, Drawer>();
+  readonly #former = new Map<string, FormerPlace[]>();
   /** Sidecars have to ask for what they know of this wallet. */
   readonly #tell: (wallet: Pick<Wallet, 'key' | 'status'>) => void;
 
@@ -119,6 +119,7 @@ export class Wallets {
   /** Puts a wallet and all below it elsewhere; null: it is a root from now on. */
   moveBelow(id: WalletId, parentId: WalletId | null, nowMs: UnixMillis): void {
     const before = this.get(id).parentId;
+    this.#leave(id, before, nowMs);
     const above = parentId === null ? [] : this.get(parentId).path;
     for (const each of this.#treeOf(id))
       this.#wallets.set(each.walletId, {
@@ -170,7 +171,7 @@ export class Wallets {
     walletId: WalletId,
     nowMs: UnixMillis,
   ): void {
-    const place = { walletId, previousId: null, changedAtMs: 0 as UnixMillis, cameMs: nowMs };
+    const place = { walletId, changedAtMs: 0 as UnixMillis, cameMs: nowMs };
     this.#drawers.set(passportId, { accountId, tokenHash, ...place });
   }
 
@@ -181,8 +182,14 @@ export class Wallets {
     walletId: WalletId | null,
     nowMs: UnixMillis,
   ): void {
-    const place = { walletId, previousId: this.walletOf(passportId), changedAtMs: nowMs, cameMs: nowMs };
+    const place = { walletId, changedAtMs: nowMs, cameMs: nowMs };
+    this.#leave(passportId, this.walletOf(passportId), nowMs);
     this.#drawers.set(passportId, { accountId, tokenHash, ...place });
+  }
+
+  #leave(childId: PassportId | WalletId, parentId: WalletId | null, endedAtMs: UnixMillis): void {
+    const known = this.#former.get(childId) ?? [];
+    this.#former.set(childId, [...known, { childId, parentId, endedAtMs }]);
   }
 
   walletOf(passportId: PassportId): WalletId | null {
@@ -195,21 +202,17 @@ export class Wallets {
     return walletId === null ? [] : this.get(walletId).path.map((id) => this.get(id));
   }
 
-  /** The wallet that a record of this passport names. `counters`: those that it took from. */
-  namedBy(record: AttestationRecord, counters: readonly string[]): WalletId | null {
-    const { passportId, decision, timestampMs } = record;
+  /** The wallet that a record of this passport is of; throws for one that ingest would refuse. */
+  namedBy(record: AttestationRecord): WalletId | null {
+    const { passportId } = record;
     const drawer = passportId === null ? undefined : this.#drawers.get(passportId);
     if (passportId === null || drawer === undefined) return null;
-    const { changedAtMs: sinceMs, previousId, cameMs } = drawer;
-    const path: WalletPath = { wallets: this.pathOf(passportId), sinceMs, previousId, cameMs };
-    if (decision !== 'PERMIT' || !isJustMoved(path, timestampMs)) return walletAt(path, timestampMs);
-    const drawn = counters.flatMap((counter) => {
-      const [kind, key] = counter.split(':') as ['wallet_spend' | 'wallet_rate', IdDigest];
-      const id = this.#byKey.get(key);
-      return id === undefined ? [] : [{ kind, walletId: id, depth: this.get(id).path.length }];
-    });
-    const previous = previousId === null ? [] : this.get(previousId).path.map((id) => this.get(id));
-    return drawnWallet({ path, previous, drawn, isAllKnown: true, record });
+    const { changedAtMs: sinceMs, cameMs } = drawer;
+    const byKey = new Map([...this.#wallets.values()].map((wallet) => [wallet.key, wallet]));
+    const path = { wallets: this.pathOf(passportId), sinceMs, cameMs };
+    const named = walletOfRecord(record, path, { byKey, former: this.#former });
+    if (named === 'never') throw new Error(`${record.id} names wallets that its passport was not in`);
+    return named;
   }
 
   /** What the lane of a look-up lends; null: the passport does not draw on it. */

@@ -10,7 +10,6 @@ type Circumstance =
   | 'passport suspended'
   | 'issuer suspended'
   | 'account suspended'
-  | 'key compromised'
   /** What a sidecar does not know, it cannot find out. */
   | 'control plane away';
 
@@ -49,7 +48,7 @@ export interface EarlierApproval {
 
 /**
  * One decision as data: what is set up, what is asked, what has to come out. The same cases run against
- * `decide`, the control plane and the sidecar, so everything here can be done over HTTP: `gate` and
+ * the control plane and the sidecar, so everything here can be done over HTTP: `gate` and
  * `passport` are bodies of the creating calls, `request` is that of the check.
  */
 export interface DecisionCase {
@@ -120,6 +119,8 @@ export interface CaseData {
   readonly gate?: Partial<NonNullable<DecisionCase['gate']>> | null;
   readonly passport?: Partial<DecisionCase['passport']>;
   readonly forgery?: Forgery;
+  /** Of each there is a case, with its name after that of the case. */
+  readonly forgeries?: readonly Forgery[];
   readonly earlier?: readonly Partial<EarlierRequest>[];
   readonly approval?: Partial<Omit<EarlierApproval, 'isPresented'>> &
     Pick<EarlierApproval, 'became'> & { readonly is_presented?: boolean };
@@ -128,12 +129,22 @@ export interface CaseData {
   readonly since_issue_ms?: number;
   readonly mode?: Mode;
   readonly request?: Readonly<Record<string, unknown>>;
-  readonly want: Want;
+  readonly want: Pick<Want, 'decision'> &
+    Partial<Omit<Want, 'constraints_evaluated'>> & {
+      readonly constraints_evaluated?: readonly (CheckName | '$first')[];
+    };
 }
 
+/** Those of a gate at L1 without constraints. */
+const firstChecks: Want['constraints_evaluated'] = ['passport', 'trust_level', 'issuer', 'permission'];
 const order = { permission_key: 'orders:create' };
 
-export function complete(data: CaseData): DecisionCase {
+export const completed = (data: CaseData): readonly DecisionCase[] =>
+  data.forgeries === undefined
+    ? [complete(data)]
+    : data.forgeries.map((forgery) => complete({ ...data, name: `${data.name}: ${forgery}`, forgery }));
+
+function complete(data: CaseData): DecisionCase {
   const request = data.request ?? order;
   return {
     name: data.name,
@@ -160,7 +171,13 @@ export function complete(data: CaseData): DecisionCase {
     sinceIssueMs: data.since_issue_ms ?? null,
     mode: data.mode ?? 'live',
     request,
-    want: data.want,
+    want: {
+      reason: null,
+      ...data.want,
+      constraints_evaluated: (data.want.constraints_evaluated ?? ['$first']).flatMap((name) =>
+        name === '$first' ? firstChecks : [name],
+      ),
+    },
   };
 }
 

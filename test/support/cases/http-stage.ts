@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { expireApprovals } from '../../../control-plane/approvals/expire-approvals.ts';
 import { must } from '../../../shared/errors/assert.ts';
-import type { Api, Reply } from '../api.ts';
-import { until } from '../until.ts';
+import { until } from '../base/until.ts';
+import type { Api, Reply } from '../service/api.ts';
 import type { Place, Presenter } from './decision-case.ts';
 import type { Stage } from './play-case.ts';
 

@@ -7,13 +7,12 @@ import { agentJwk } from './make-proof.ts';
 import { decisionCases } from './read-cases.ts';
 
 /** What a runner must be able to arrange for a case besides the ordinary. */
-type Need = 'clock' | 'state age' | 'compromised key' | 'control plane away';
+type Need = 'clock' | 'state age' | 'control plane away';
 
 function needsOf(decisionCase: DecisionCase): readonly Need[] {
   const needs: Need[] = [];
   if (decisionCase.sinceIssueMs !== null) needs.push('clock');
   if (decisionCase.stateAgeMs > 0) needs.push('state age');
-  if (decisionCase.circumstances.includes('key compromised')) needs.push('compromised key');
   if (decisionCase.circumstances.includes('control plane away')) needs.push('control plane away');
   return needs;
 }
@@ -26,7 +25,7 @@ export const casesWithin = (abilities: readonly Need[]): readonly DecisionCase[]
   decisionCases.filter((each) => needsOf(each).every((need) => abilities.includes(need)));
 
 /** The gate's constraints with the ids of the two issuers in their place. */
-export function fillInIssuers(
+function fillInIssuers(
   constraints: Readonly<Record<string, unknown>>,
   ids: { readonly own: string; readonly foreign: string },
 ): Readonly<Record<string, unknown>> {
@@ -64,7 +63,8 @@ export const passportBodyOf = (
  * times only as far as they must agree with each other.
  */
 export function expectAnswer(answer: Readonly<Record<string, unknown>>, want: Want): void {
-  const { attestation_id, approval_id, expires_at, reset_at, retry, request_redacted, ...rest } = answer;
+  const { attestation_id, approval_id, approval_url, expires_at, reset_at, retry, ...others } = answer;
+  const { request_redacted, ...rest } = others;
   expect(rest).toEqual({
     decision: want.decision,
     reason: want.reason,
@@ -80,6 +80,9 @@ export function expectAnswer(answer: Readonly<Record<string, unknown>>, want: Wa
   const isSuspended = want.decision === 'SUSPEND';
   expect(attestation_id).toEqual(isSuspended ? null : expect.stringMatching(/^att_[0-9a-z]{26}$/));
   expect(approval_id).toEqual(isSuspended ? expect.stringMatching(/^appr_[0-9a-z]{26}$/) : undefined);
+  expect(String(approval_url)).toMatch(
+    isSuspended ? new RegExp(`/console/approvals/${approval_id}$`) : 'undefined',
+  );
   expect(expires_at).toEqual(isSuspended ? expect.stringMatching(/^\d{4}-.*T.*\.\d{3}Z$/) : undefined);
   expectRetry({ retry, reset_at }, want);
 }

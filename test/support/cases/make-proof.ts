@@ -40,7 +40,7 @@ type Oddity =
 let made = 0;
 
 /**
- * The request with a proof in place of the words for one: `$dpop` or `$httpsig`, and behind a comma what is
+ * The request with a proof in place of the words for one: `$dpop` or `$httpsig`, and after a comma what is
  * unusual about it. `again`: the same one for all requests with that passport.
  */
 export function withProof(

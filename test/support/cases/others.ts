@@ -9,17 +9,20 @@ import { type DecisionCase, passportLifeMs } from './decision-case.ts';
 /** The issuer of others of the cases: one key for all, and a name for each issuer here. */
 const signer = chooseEd25519().signer(new Uint8Array(32).fill(9));
 
-/** Whose tokens an issuer takes is not known before it has an id: `aud` tells issuers apart. */
+/** `aud` tells apart whose tokens an issuer takes. */
 let audiences = 0;
-const audienceOf = new Map<string, string>();
+export const newAudience = (): string => `gates ${++audiences}`;
 
-const issuerName = 'https://others.example';
+export const issuerName = 'https://others.example';
 const keys = [
   { kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', kid: 'others', x: encodeBase64url(signer.publicKey) },
 ];
 
 /** The `federation` of `POST /issuers` with the terms of the passport of a case. */
-export function federationOf(passport: DecisionCase['passport'], audience: string) {
+export function federationOf(
+  passport: Pick<DecisionCase['passport'], 'permissions' | 'trust_tier' | 'constraints'>,
+  audience: string,
+) {
   return {
     type: 'jwks' as const,
     issuer: issuerName,
@@ -31,23 +34,18 @@ export function federationOf(passport: DecisionCase['passport'], audience: strin
   };
 }
 
-/** The body of `POST /issuers` for a case; the next `othersPassport` is of it. */
-export function issuerBodyOf(passport: DecisionCase['passport']): object {
-  if (passport.issued_by !== 'others') return {};
-  audiences += 1;
-  return { federation: federationOf(passport, `gates ${audiences}`) };
-}
-
-/** A token of a new subject of the issuer that was registered last. */
-export async function othersPassport(issuerId: IssuerId, nowMs: number) {
-  const audience = audienceOf.get(issuerId) ?? `gates ${audiences}`;
-  audienceOf.set(issuerId, audience);
+/** A token of a new subject of this issuer. */
+export function othersPassport(of: {
+  readonly issuerId: string;
+  readonly audience: string;
+  readonly nowMs: number;
+}) {
   const subject = `subject ${randomUUID()}`;
-  const jwt = othersToken({ subject, audience, nowMs });
-  return { passport_id: federatedPassportId(issuerId, subject), agent_id: subject, jwt };
+  const jwt = othersToken({ subject, audience: of.audience, nowMs: of.nowMs });
+  return { passport_id: federatedPassportId(of.issuerId as IssuerId, subject), agent_id: subject, jwt };
 }
 
-export function othersToken(about: {
+function othersToken(about: {
   readonly subject: string;
   readonly audience: string;
   readonly nowMs: number;
@@ -60,7 +58,12 @@ export function othersToken(about: {
     iat,
     exp: iat + passportLifeMs / secondMs,
   };
+  return signedByOthers(claims);
+}
+
+/** Any claims and header, as they are, signed by the key of this issuer. */
+export function signedByOthers(claims: object, header: object = {}): string {
   const encode = (value: object) => encodeBase64url(Buffer.from(JSON.stringify(value)));
-  const input = `${encode({ alg: 'EdDSA', kid: 'others', typ: 'JWT' })}.${encode(claims)}`;
+  const input = `${encode({ alg: 'EdDSA', kid: 'others', typ: 'JWT', ...header })}.${encode(claims)}`;
   return `${input}.${encodeBase64url(signer.sign(Buffer.from(input)))}`;
 }

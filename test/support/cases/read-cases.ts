@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { Compile } from 'typebox/compile';
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
-import { type CaseData, complete, type DecisionCase } from './decision-case.ts';
+import { type CaseData, completed, type DecisionCase } from './decision-case.ts';
 
 const folder = new URL('../../cases/', import.meta.url);
 const validator = Compile(JSON.parse(readFileSync(new URL('case.schema.json', folder), 'utf8')));
@@ -11,13 +11,13 @@ export const decisionCases: readonly DecisionCase[] = readdirSync(folder)
   .filter((name) => name.endsWith('.yaml'))
   .sort()
   .flatMap((name) => parseCases(readFileSync(new URL(name, folder), 'utf8'), `test/cases/${name}`))
-  .map(complete);
+  .flatMap(completed);
 
 /**
  * The cases of one file (test/cases/README.md). Throws unless it is YAML 1.2 that fits `case.schema.json`,
  * with one line for each fault: the path, the number of the line and what is wrong there.
  */
-export function parseCases(text: string, path: string): readonly CaseData[] {
+function parseCases(text: string, path: string): readonly CaseData[] {
   const lineCounter = new LineCounter();
   const document = parseDocument(text, { lineCounter, uniqueKeys: true });
   const lineAt = (offset: number): number => lineCounter.linePos(offset).line;

@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
 import { reasons } from '../../../shared/decision/reasons.ts';
 import { must } from '../../../shared/errors/assert.ts';
-import type { Reply } from '../api.ts';
-import { askForward } from '../forward-auth.ts';
-import type { TestSidecar } from '../sidecar.ts';
-import { StreamClient } from '../stream-client.ts';
+import { StreamClient } from '../peers/stream-client.ts';
+import type { Reply } from '../service/api.ts';
+import { askForward } from '../service/forward-auth.ts';
+import type { TestSidecar } from '../service/sidecar.ts';
 import type { DecisionCase } from './decision-case.ts';
 import type { Forgery } from './forge-token.ts';
 
@@ -19,8 +19,6 @@ export interface Question {
 
 /** Why a way in cannot express a case. */
 export type Rule =
-  /** It takes down the passports of all later cases; test/api/sidecar-operations plays it. */
-  | 'key compromised'
   /** The address or body has to name a gate. */
   | 'no gate'
   /** In process there is no key, so without a gate the mode is live. */
@@ -36,13 +34,16 @@ export type Rule =
   /** The header of the member does not take the value: null, or an amount with more than 6 decimals. */
   | 'value without a header';
 
-/** A way into the sidecar, in the terms of `check`. */
+/** What decides, and takes requests. */
+export type Program = Pick<TestSidecar, 'origin' | 'call' | 'check'>;
+
+/** A way into a program, in the terms of `check`. */
 export interface WayIn {
   readonly name: string;
   /** How many cases it cannot express, by rule. A case counts for the first of its rules. */
   readonly cannot: Readonly<Partial<Record<Rule, number>>>;
   /** Resolves to the answer of `check`, with 200 where there was a decision. */
-  ask(sidecar: TestSidecar, question: Question): Promise<Reply>;
+  ask(program: Program, question: Question): Promise<Reply>;
 }
 
 /** The rule by which a way in cannot express the case; null: it can. */
@@ -60,7 +61,6 @@ const unheaded: ReadonlySet<Forgery> = new Set(['empty', 'no token at all', 'a t
 const headed: ReadonlySet<string> = new Set(['permission_key', 'amount', 'domain']);
 
 const rules: Readonly<Record<Rule, (decisionCase: DecisionCase) => boolean>> = {
-  'key compromised': ({ circumstances }) => circumstances.includes('key compromised'),
   'no gate': ({ gate }) => gate === null,
   'no gate in test mode': ({ gate, mode }) => gate === null && mode === 'test',
   'permission by another name': (decisionCase) =>
@@ -82,31 +82,49 @@ const rules: Readonly<Record<Rule, (decisionCase: DecisionCase) => boolean>> = {
 const decided = (body: Reply['body']): Reply => ({ status: 'error' in body ? 400 : 200, body, headers: {} });
 
 /** For earlier requests without a gate, where the way in has to name one. */
-const enforceUngated = (sidecar: TestSidecar, { token, request, key }: Question): Promise<Reply> =>
-  sidecar.check(null, token, request, key);
+const enforceUngated = (program: Program, { token, request, key }: Question): Promise<Reply> =>
+  program.check(null, token, request, key);
 
-export const check: WayIn = {
+/** Without a socket. */
+export const plainly: WayIn = {
   name: 'check',
-  cannot: { 'key compromised': 1 },
-  ask: (sidecar, { gateId, token, request, key }) => sidecar.check(gateId, token, request, key),
+  cannot: {},
+  ask: (program, { gateId, token, request, key }) => program.check(gateId, token, request, key),
 };
 
 export const inProcess: WayIn = {
-  ...check,
+  ...plainly,
   name: 'a function call',
-  cannot: { 'key compromised': 1, 'no gate in test mode': 1 },
+  cannot: { 'no gate in test mode': 1 },
+};
+
+export const check: WayIn = { ...plainly, cannot: { 'no gate': 18 } };
+
+/** The request names the gate. */
+export const enforce: WayIn = {
+  name: 'enforce',
+  cannot: {},
+  ask: async (program, { gateId, token, request, key }) => {
+    if (gateId === null) return program.check(null, token, request, key);
+    const reply = await program.check(null, token, { ...request, gate_id: gateId }, key);
+    const { request_redacted: redacted, ...body } = reply.body;
+    if (redacted === undefined) return reply;
+    const { gate_id: named, ...rest } = redacted;
+    expect(named).toBe(gateId);
+    return { ...reply, body: { ...body, request_redacted: rest } };
+  },
 };
 
 /** The check comes between two that are refused. */
 export const batch: WayIn = {
   name: 'a batch',
-  cannot: { 'key compromised': 1, 'no gate': 18 },
-  ask: async (sidecar, question) => {
+  cannot: { 'no gate': 18 },
+  ask: async (program, question) => {
     const { gateId, token, request, key } = question;
-    if (gateId === null) return enforceUngated(sidecar, question);
+    if (gateId === null) return enforceUngated(program, question);
     const refused = { passport: token, request: null };
     const body = { checks: [refused, { passport: token, request }, refused] };
-    const reply = await sidecar.call({ path: `/v1/gates/${gateId}/check/batch`, key, body });
+    const reply = await program.call({ path: `/v1/gates/${gateId}/check/batch`, key, body });
     expect(reply.status, JSON.stringify(reply.body)).toBe(200);
     const [before, answer, after] = reply.body.results;
     expect(reply.body).toEqual({ results: [before, answer, after] });
@@ -118,9 +136,9 @@ export const batch: WayIn = {
 /** Each check has its own connection, which a clock that jumps would end, and comes between bad frames. */
 export const stream: WayIn = {
   name: 'a stream',
-  cannot: { 'key compromised': 1 },
-  ask: async (sidecar, { gateId, token, request, key }) => {
-    const client = await StreamClient.open(sidecar.origin, key);
+  cannot: {},
+  ask: async (program, { gateId, token, request, key }) => {
+    const client = await StreamClient.open(program.origin, key);
     const frame = { gate_id: gateId, passport: token, request };
     client.send({ ...frame, id: 'before', request: null });
     client.send({ ...frame, id: 'the check' });
@@ -162,7 +180,7 @@ function evaluationOf({ gateId, token, request }: Question, subjectId: 'sub' | '
   };
 }
 
-const authzen = { 'key compromised': 1, 'no gate': 18, 'permission by another name': 4 } as const;
+const authzen = { 'no gate': 18, 'permission by another name': 4 } as const;
 
 function decidedEvaluation({ decision, context, ...rest }: Reply['body']): Reply {
   expect(rest).toEqual({});
@@ -186,10 +204,10 @@ function decidedEvaluation({ decision, context, ...rest }: Reply['body']): Reply
 export const evaluation: WayIn = {
   name: 'an evaluation of AuthZEN',
   cannot: authzen,
-  ask: async (sidecar, question) => {
-    if (question.gateId === null) return enforceUngated(sidecar, question);
+  ask: async (program, question) => {
+    if (question.gateId === null) return enforceUngated(program, question);
     const body = evaluationOf(question, 'sub');
-    const reply = await sidecar.call({ path: '/access/v1/evaluation', key: question.key, body });
+    const reply = await program.call({ path: '/access/v1/evaluation', key: question.key, body });
     return reply.status === 200 ? decidedEvaluation(reply.body) : reply;
   },
 };
@@ -198,12 +216,12 @@ export const evaluation: WayIn = {
 export const evaluations: WayIn = {
   name: 'evaluations of AuthZEN',
   cannot: authzen,
-  ask: async (sidecar, question) => {
-    if (question.gateId === null) return enforceUngated(sidecar, question);
+  ask: async (program, question) => {
+    if (question.gateId === null) return enforceUngated(program, question);
     const { subject, resource, action, context } = evaluationOf(question, 'jti');
     const refused = { action: { name: 7 } };
     const body = { subject, resource, evaluations: [refused, { action, context }, refused] };
-    const reply = await sidecar.call({ path: '/access/v1/evaluations', key: question.key, body });
+    const reply = await program.call({ path: '/access/v1/evaluations', key: question.key, body });
     expect(reply.status, JSON.stringify(reply.body)).toBe(200);
     const [before, answer, after] = reply.body.evaluations;
     expect(reply.body).toEqual({ evaluations: [before, answer, after] });
@@ -232,16 +250,15 @@ function forwardedStatus(decision: string, reason: string | null): number {
 export const forwardAuth: WayIn = {
   name: 'the per-gate address',
   cannot: {
-    'key compromised': 1,
     'no gate': 18,
     'token in a header': 3,
     'approval presented': 15,
     'member without a header': 51,
     'value without a header': 3,
   },
-  ask: async (sidecar, question) => {
+  ask: async (program, question) => {
     const { gateId, token, request, key } = question;
-    if (gateId === null) return enforceUngated(sidecar, question);
+    if (gateId === null) return enforceUngated(program, question);
     const { permission_key: permission, amount, domain } = request;
     const headers = [
       ['X-Agent-Trust-Key', key],
@@ -251,7 +268,7 @@ export const forwardAuth: WayIn = {
       ...(domain === undefined ? [] : [['X-Forwarded-Host', String(domain)] as const]),
     ] as const;
     const answer = must(
-      await askForward(sidecar, { target: `/${gateId}/orders`, headers }),
+      await askForward(program, { target: `/${gateId}/orders`, headers }),
       'a request on its own connection is answered',
     );
     const { body } = answer;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { verifyAnswer } from '../../../clients/node/src/verify/answer.ts';
 import { answerChallenge, findProofFault } from '../../../shared/attestation/answer-proof.ts';
 import { signatureMark } from '../../../shared/crypto/passkey-signature.ts';
-import type { AnswerProof } from '../../../shared/wire/answer-proof.ts';
+import type { AnswerProof } from '../../../shared/wire/evidence/answer-proof.ts';
 import {
   answered,
   base64url,
@@ -11,7 +11,7 @@ import {
   proofBy,
   type Said,
   sha256,
-} from '../../support/answer-proofs.ts';
+} from '../../support/data/answer-proofs.ts';
 
 /** What both verifiers say: null, or a fault in the words of the service. */
 async function faultOf(approval: Parameters<typeof findProofFault>[0], proof: AnswerProof) {

@@ -6,10 +6,10 @@ import {
   evidenceJwks,
   evidenceKeys,
   permitCases,
-} from '../../support/evidence-cases.ts';
-import { verifyExport } from '../../support/independent-verifier.mjs';
-import { jwksOf, keysetOf } from '../../support/sample-chains.ts';
-import { verdictOf } from '../../support/verify-export.ts';
+} from '../../support/data/evidence-cases.ts';
+import { verifyExport } from '../../support/data/independent-verifier.mjs';
+import { jwksOf, keysetOf } from '../../support/data/sample-chains.ts';
+import { verdictOf } from '../../support/data/verify-export.ts';
 
 /** With the engines of the service. */
 const ours = (lines: readonly string[]) => verdictOf(lines, keysetOf(...evidenceKeys));

@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { type ChainHead, emptyChain, linkAttestation } from '../../../shared/attestation/chain.ts';
-import { signatureMessage, signedBody } from '../../../shared/attestation/record.ts';
 import { contentHash } from '../../../shared/crypto/content-hash.ts';
 import { must } from '../../../shared/errors/assert.ts';
 import type { Attestation } from '../../../shared/model/attestation.ts';
-import { renderAttestation } from '../../../shared/wire/attestation.ts';
+import { renderAttestation } from '../../../shared/wire/evidence/attestation.ts';
 import {
   chainOf,
   keysetOf,
+  sampleCarried,
   sampleChain,
   sampleExtras,
   sampleId,
   sampleKey,
   sampleRecord,
-} from '../../support/sample-chains.ts';
-import { recordFaultOf } from '../../support/verify-export.ts';
+} from '../../support/data/sample-chains.ts';
+import { recordFaultOf } from '../../support/data/verify-export.ts';
 
 const key = sampleKey(1);
 const keys = keysetOf(key);
@@ -22,64 +22,12 @@ const chain = sampleChain(key, 3);
 const first = must(chain[0], 'three records');
 const second = must(chain[1], 'three records');
 const wire = renderAttestation(second);
-/** In form 2, behind a record in form 1. */
+/** In form 2, after a record in form 1. */
 const [secondOf2] = chainOf([sampleRecord(41, sampleExtras)], key, first) as [Attestation];
 const faultOf = (value: unknown, previous: ChainHead | null = first, set = keys) =>
   recordFaultOf(value, previous, set);
 
-describe('signedBody', () => {
-  it('has exactly the members of contract §9, also those without a value', () => {
-    const bare = sampleRecord(1, { reason: null, passportId: null, gateId: null, permissionKey: null });
-    const body = signedBody({ ...bare, sequence: 1, previousAttestationHash: null, signingKeyId: key.kid });
-    expect(Object.keys(body).sort()).toEqual(
-      [
-        'id',
-        'passport_id',
-        'gate_id',
-        'decision',
-        'request_hash',
-        'previous_attestation_hash',
-        'sequence',
-        'signing_key_id',
-        'timestamp',
-        'chain_id',
-        'reason',
-        'permission_key',
-        'amount_micro_usd',
-        'constraints_evaluated',
-        'pii',
-        'test',
-        'resolution',
-        'source',
-        'refers_to',
-        'source_account',
-      ].sort(),
-    );
-    expect(body).toMatchObject({ passport_id: null, gate_id: null, permission_key: null, reason: null });
-  });
-});
-
 describe('linkAttestation', () => {
-  it('numbers from 1 and links each record to the hash of the one before', () => {
-    expect(chain.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
-    expect(chain.map(({ previousAttestationHash }) => previousAttestationHash)).toEqual([
-      null,
-      first.hash,
-      second.hash,
-    ]);
-  });
-
-  it('hashes the RFC 8785 form of the record without hash and signature', () => {
-    const { hash, signature, ...body } = wire;
-    expect(hash).toBe(contentHash(body));
-    expect(signature).toBe(key.sign(`agent-trust.attestation.v1:${hash}`));
-  });
-
-  it('goes on from the head of an older part of the chain', () => {
-    const [next] = chainOf([sampleRecord(9)], key, second);
-    expect(next).toMatchObject({ sequence: 3, previousAttestationHash: second.hash });
-  });
-
   it('does not link behind a head that cannot be', () => {
     expect(() => linkAttestation(sampleRecord(1), { sequence: 1, hash: null }, key)).toThrow();
     expect(() => linkAttestation(sampleRecord(1), { sequence: 0, hash: first.hash }, key)).toThrow();
@@ -105,37 +53,17 @@ describe('findRecordFault', () => {
   it('finds a change of any member', async () => {
     const wire = renderAttestation(secondOf2);
     const changes: Record<keyof typeof wire, unknown> = {
-      amount_micro_usd: 12_500_001,
-      chain_id: wire.chain_id.replace('pass_', 'gate_'),
-      constraints_evaluated: ['passport'],
-      decision: 'BLOCK',
-      gate_id: null,
-      hash: first.hash,
-      id: first.id,
-      passport_id: null,
-      permission_key: 'orders:delete',
-      pii: [{ pointer: '/a', type: 'email' }],
-      previous_attestation_hash: null,
-      reason: 'state_stale',
-      request_hash: first.requestHash,
-      refers_to: sampleId('appr', 1),
-      resolution: 'approved',
-      sequence: 3,
-      signature: first.signature,
-      signing_key_id: `${key.kid.slice(0, -1)}x`,
-      source: 'control-plane',
-      source_account: sampleId('acct', 2),
-      test: true,
-      timestamp: '2026-11-20T09:00:02.001Z',
-      approval_id: null,
-      asserted: true,
-      domain: 'api.example.org',
-      hold_expires_at: '2026-11-20T10:00:00.001Z',
-      policy_hash: first.hash,
-      proof: 'httpsig',
-      state_age_ms: 351,
-      trust_level: 'L2',
-      wallet_id: null,
+      ...{ amount_micro_usd: 12_500_001, chain_id: wire.chain_id.replace('pass_', 'gate_') },
+      ...{ constraints_evaluated: ['passport'], decision: 'BLOCK', gate_id: null, hash: first.hash },
+      ...{ id: first.id, passport_id: null, permission_key: 'orders:delete' },
+      ...{ pii: [{ pointer: '/a', type: 'email' }], previous_attestation_hash: null, reason: 'state_stale' },
+      ...{ request_hash: first.requestHash, refers_to: sampleId('appr', 1), resolution: 'approved' },
+      ...{ sequence: 3, signature: first.signature, signing_key_id: `${key.kid.slice(0, -1)}x` },
+      ...{ source: 'control-plane', source_account: sampleId('acct', 2), test: true },
+      ...{ timestamp: '2026-11-20T09:00:02.001Z', approval_id: null, asserted: true },
+      ...{ domain: 'api.example.org', hold_expires_at: '2026-11-20T10:00:00.001Z', policy_hash: first.hash },
+      ...{ proof: 'httpsig', state_age_ms: 351, trust_level: 'L2', wallet_id: null, wallet_path: [] },
+      ...{ ...sampleCarried, units: { mb: 1 } },
     };
     expect(Object.keys(changes).sort()).toEqual(Object.keys(wire).sort());
     for (const [name, value] of Object.entries(changes)) {
@@ -181,16 +109,12 @@ describe('findRecordFault', () => {
       { ...wire, source_account: null },
       { ...wire, extra: 1 },
       { ...wire, sequence: '2' },
-      { ...wire, sequence: 2.5 },
       { ...wire, sequence: 0 },
       { ...wire, amount_micro_usd: -1 },
-      { ...wire, amount_micro_usd: 0.5 },
       { ...wire, timestamp: '2026-11-20T09:00:02Z' },
       { ...wire, timestamp: '2026-11-20T10:00:02.000+01:00' },
       { ...wire, id: wire.id.toUpperCase() },
-      { ...wire, passport_id: wire.gate_id },
       { ...wire, source: 'somebody' },
-      { ...wire, decision: 'permit' },
       { ...wire, hash: wire.hash.toUpperCase() },
       { ...wire, signature: `${wire.signature}==` },
       { ...wire, pii: Array.from({ length: 33 }, () => ({ pointer: '/a', type: 'email' })) },
@@ -206,9 +130,5 @@ describe('findRecordFault', () => {
     const twin = wire.signature.slice(0, -1) + alphabet.charAt(last + 1);
     expect(Buffer.from(twin, 'base64url')).toEqual(Buffer.from(wire.signature, 'base64url'));
     expect(await faultOf({ ...wire, signature: twin })).toBe('signature_invalid');
-  });
-
-  it('signs a text that no other kind of signature has', () => {
-    expect(signatureMessage('sha256:00')).toBe('agent-trust.attestation.v1:sha256:00');
   });
 });

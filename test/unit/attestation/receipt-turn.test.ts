@@ -5,18 +5,13 @@ import { canonicalJson } from '../../../shared/crypto/canonical-json.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import { must } from '../../../shared/errors/assert.ts';
 import { inclusionRanges, leafHash, nodeHash, rangeHash } from '../../../shared/log/merkle.ts';
-import { type ReceiptStatement, receiptFormat } from '../../../shared/wire/decision-receipt.ts';
+import { type ReceiptStatement, receiptFormat } from '../../../shared/wire/evidence/decision-receipt.ts';
 
 const signer = chooseEd25519().signer(Buffer.alloc(32, 7));
 const statementOf = (n: number): ReceiptStatement => ({
-  attestation_id: `att_${n}`,
-  chain_id: 'pass_1',
-  decision: n % 3 === 0 ? 'BLOCK' : 'PERMIT',
-  gate_id: null,
-  issued_at: '2026-11-28T04:00:00.000Z',
-  log_by: '2026-11-28T05:00:00.000Z',
-  reason: null,
-  request_hash: `sha256:${'0'.repeat(64)}`,
+  ...{ attestation_id: `att_${n}`, chain_id: 'pass_1', decision: n % 3 === 0 ? 'BLOCK' : 'PERMIT' },
+  ...{ gate_id: null, issued_at: '2026-11-28T04:00:00.000Z', log_by: '2026-11-28T05:00:00.000Z' },
+  ...{ reason: null, request_hash: `sha256:${'0'.repeat(64)}` },
 });
 
 it('gives each leaf of a turn the path of RFC 6962 to the one root that is signed', () => {

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import { sha256Hex } from '../../../shared/crypto/content-hash.ts';
 import { keyset, parseJwks } from '../../../shared/crypto/keyset.ts';
-import { AttestationAnswer } from '../../../shared/wire/attestation.ts';
-import { verifyExport } from '../../support/independent-verifier.mjs';
-import { fencedBlock, withExample } from '../../support/verify-example.ts';
-import { verdictOf } from '../../support/verify-export.ts';
+import { AttestationAnswer } from '../../../shared/wire/evidence/attestation.ts';
+import { verifyExport } from '../../support/data/independent-verifier.mjs';
+import { fencedBlock, withExample } from '../../support/data/verify-example.ts';
+import { verdictOf } from '../../support/data/verify-export.ts';
 
 const path = new URL('../../../docs/verify.md', import.meta.url);
 if (process.env['UPDATE_DOCS'] === '1') writeFileSync(path, withExample(readFileSync(path, 'utf8')));

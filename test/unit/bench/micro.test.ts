@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { tricks } from '../../../bench/rows/micro.ts';
-import { filesEnding } from '../../support/sources.ts';
+import { filesEnding } from '../../support/base/sources.ts';
 
 const root = new URL('../../../', import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, root), 'utf8');
@@ -25,8 +25,4 @@ test('a published page of row `micro` has every trick and its plain form', () =>
   const page = read('bench/results/amd/micro.md');
   const sides = tricks.flatMap(({ name, plain }) => [name, plain.name]);
   expect(sides.filter((side) => !page.includes(`\n| ${side} | `))).toEqual([]);
-});
-
-test('a citation is found over the end of a line, and one without a trick is none (control)', () => {
-  expect(citedIn(' * text (bench row\n * `micro`: a\n * b). And (bench row `micro`)')).toEqual(['a b', '']);
 });

@@ -21,28 +21,20 @@ async function measure(stolenByRound: readonly number[]) {
     sharedReadNs: () => 10 * (names.length + 1),
   });
   const of = (name: string) => (figures.get(name) ?? []).map(({ perSecond }) => perSecond);
-  const readsOf = (name: string) => (figures.get(name) ?? []).map(({ sharedReadNs }) => sharedReadNs);
-  return {
-    measured: { names: names.join(''), a: of('a'), b: of('b') },
-    reads: { a: readsOf('a'), b: readsOf('b') },
-  };
+  return { names: names.join(''), a: of('a'), b: of('b') };
 }
 
 describe('the rounds of a row', () => {
   it('measure the sides in turns', async () => {
-    expect((await measure([])).measured).toEqual({ names: 'abba', a: [1, 4], b: [2, 3] });
-  });
-
-  it('look at the shared cache before each measurement', async () => {
-    expect((await measure([])).reads).toEqual({ a: [10, 40], b: [20, 30] });
+    expect(await measure([])).toEqual({ names: 'abba', a: [1, 4], b: [2, 3] });
   });
 
   it('are repeated where the host took the machine, all sides of a round together', async () => {
-    expect((await measure([1e3])).measured).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
+    expect(await measure([1e3])).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
   });
 
   it('end after half as many more, and keep those that lost least', async () => {
-    expect((await measure([1e9, 1e3, 1e6])).measured).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
+    expect(await measure([1e9, 1e3, 1e6])).toEqual({ names: 'abbaab', a: [4, 5], b: [3, 6] });
   });
 });
 
@@ -58,22 +50,5 @@ describe('the median of some rounds', () => {
   it('has their whole range as interval where they are few', () => {
     expect(medianInterval([3, 1, 2])).toEqual({ median: 2, low: 1, high: 3 });
     expect(medianInterval([7])).toEqual({ median: 7, low: 7, high: 7 });
-  });
-
-  it('lies in the interval as often as promised', () => {
-    // A fixed sequence of uniform figures in [0, 1), whose median is 0.5 (Numerical Recipes' generator).
-    let state = 1;
-    const next = () => {
-      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-      return state / 2 ** 32;
-    };
-    const trials = 2_000;
-    const caught = Array.from({ length: trials }, () => {
-      const { low, high } = medianInterval(Array.from({ length: 12 }, next));
-      return low <= 0.5 && 0.5 <= high;
-    }).filter(Boolean).length;
-
-    expect(caught / trials).toBeGreaterThan(0.94);
-    expect(caught / trials).toBeLessThan(0.99);
   });
 });

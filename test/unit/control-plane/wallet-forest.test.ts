@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type ForestWallet, WalletForest } from '../../../control-plane/cli/wallet-forest.ts';
+import { type ForestWallet, WalletForest } from '../../../cli/apply/wallet-forest.ts';
 import { walletDepthMax } from '../../../shared/model/wallet.ts';
 
 /** The rules of trees of wallets as `agent-trust apply` knows them (contract §6). */

@@ -1,8 +1,7 @@
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { apiKeyRandomBytes, hashApiKey, makeApiKey, parseApiKey } from '../../../shared/crypto/api-key.ts';
-import { sha256Hex } from '../../../shared/crypto/content-hash.ts';
+import { apiKeyRandomBytes, makeApiKey, parseApiKey } from '../../../shared/crypto/api-key.ts';
 
 const chance = (fill: number) => new Uint8Array(apiKeyRandomBytes).fill(fill);
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -22,16 +21,6 @@ describe('makeApiKey', () => {
         },
       ),
     );
-  });
-
-  it('depends on every byte of chance it is given', () => {
-    const keys = new Set<string>();
-    for (let at = 0; at < apiKeyRandomBytes; at++) {
-      const bytes = chance(0);
-      bytes[at] = 1;
-      keys.add(makeApiKey('live', bytes));
-    }
-    expect(keys.size).toBe(apiKeyRandomBytes);
   });
 
   it('refuses to make a key of too little chance', () => {
@@ -67,9 +56,5 @@ describe('parseApiKey', () => {
     `at_live_${'é'.repeat(40)}`,
   ])('refuses %j', (text) => {
     expect(parseApiKey(text)).toBeNull();
-  });
-
-  it('is kept as its SHA-256', () => {
-    expect(hashApiKey(key)).toBe(sha256Hex(key));
   });
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeBase64url, encodeBase64url, readBase64url } from '../../../shared/crypto/base64url.ts';
 import { limits } from '../../../shared/model/limits.ts';
-import { codePoint } from '../../support/arbitrary-text.ts';
+import { codePoint } from '../../support/base/arbitrary-text.ts';
 
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
@@ -66,5 +66,10 @@ describe('base64url', () => {
     const longest = encodeBase64url(new Uint8Array((limits.tokenBytesMax / 4) * 3).fill(7));
     for (const text of [longest, `${longest}AAAA`, `${longest}=`])
       expect(readBase64url(text)).toEqual(decodeBase64url(text));
+  });
+
+  it('gives memory of its own, not a part of a buffer that others use', () => {
+    const bytes = decodeBase64url(encodeBase64url(Buffer.from('a key of 32 bytes, as it is kept')));
+    expect(bytes?.buffer.byteLength).toBe(32);
   });
 });

@@ -40,7 +40,7 @@ describe('the keys of another issuer', () => {
     const signatures = new Map(federatedAlgorithms.map((algorithm) => [algorithm, signed(algorithm)]));
     for (const algorithm of federatedAlgorithms) {
       const jwks = { keys: [jwkOf(pairs[algorithm].publicKey, { alg: algorithm, kid: 'k' })] };
-      const [key, ...others] = readForeignKeys(jwks, federatedAlgorithms);
+      const [key, ...others] = readForeignKeys(jwks, federatedAlgorithms).keys;
       expect(others).toEqual([]);
       const verify = foreignVerifier(algorithm, foreignKeyBytes(must(key, 'a key')));
       for (const [by, signature] of signatures)
@@ -55,7 +55,7 @@ describe('the keys of another issuer', () => {
   it('without alg are bound by their curve, and of RSA by what is listed first', () => {
     const jwks = { keys: federatedAlgorithms.slice(1).map((each) => jwkOf(pairs[each].publicKey)) };
     const read = (algorithms: readonly FederatedAlgorithm[]) =>
-      readForeignKeys(jwks, algorithms).map(({ algorithm }) => algorithm);
+      readForeignKeys(jwks, algorithms).keys.map(({ algorithm }) => algorithm);
     expect(read(federatedAlgorithms)).toEqual(['RS256', 'ES256', 'ES384', 'EdDSA']);
     expect(read(['PS256', 'RS256'])).toEqual(['PS256']);
     expect(read(['ES384'])).toEqual(['ES384']);
@@ -81,26 +81,35 @@ describe('the keys of another issuer', () => {
       'no key',
       null,
     ];
-    const keys = readForeignKeys({ keys: [...others, good] }, federatedAlgorithms);
+    const { keys, fault } = readForeignKeys({ keys: [...others, good] }, federatedAlgorithms);
     expect(keys.map(({ kid }) => kid)).toEqual(['good']);
-    expect(readForeignKeys({ keys: [{ ...good, use: 'jwt-svid' }] }, ['ES256'])).toHaveLength(1);
+    expect(fault).toBeNull();
+    expect(readForeignKeys({ keys: [{ ...good, use: 'jwt-svid' }] }, ['ES256']).keys).toHaveLength(1);
   });
 
-  it('are refused as a whole where one is private or symmetric, or they are too many', () => {
+  it('are passed over and named where one is private or symmetric, or they are too many', () => {
     const { privateKey, publicKey } = pairs.ES256;
+    const good = jwkOf(publicKey, { kid: 'good' });
+    const secret = jwkOf(createPrivateKey(privateKey.export({ format: 'pem', type: 'pkcs8' })), { kid: 's' });
+    for (const [others, words] of [
+      [[secret], /^holds a private or symmetric key/],
+      [[{ kty: 'oct', k: 'AAAA', kid: 'good' }], /^holds a private or symmetric key/],
+      [[secret, ...Array.from({ length: 70 }, () => good)], /^holds .* and has 71 keys; at most 64/],
+    ] as const) {
+      const { keys, fault } = readForeignKeys({ keys: [...others, good] }, federatedAlgorithms);
+      expect(new Set(keys.map(({ kid }) => kid))).toEqual(new Set(['good']));
+      expect(keys.length).toBeLessThanOrEqual(64);
+      expect(fault).toMatch(words);
+    }
+    // What cannot be used does not take the place of what can.
+    const unused = Array.from({ length: 100 }, () => ({ ...good, use: 'enc' }));
+    expect(readForeignKeys({ keys: [...unused, good] }, federatedAlgorithms)).toMatchObject({ fault: null });
+  });
+
+  it('are refused where none is left', () => {
     const refuse = (keys: unknown, words: RegExp) =>
       expect(() => readForeignKeys(keys, federatedAlgorithms)).toThrow(words);
-    refuse(
-      {
-        keys: [
-          jwkOf(publicKey),
-          jwkOf(createPrivateKey(privateKey.export({ format: 'pem', type: 'pkcs8' }))),
-        ],
-      },
-      /private/,
-    );
     refuse({ keys: [{ kty: 'oct', k: 'AAAA' }] }, /symmetric/);
-    refuse({ keys: Array.from({ length: 65 }, () => jwkOf(publicKey)) }, /65 keys/);
     refuse({ keys: [] }, /no key/);
     refuse({ keys: {} }, /array/);
     refuse([], /array/);

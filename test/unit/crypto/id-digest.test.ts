@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { digestCount, digestWordsOf, idDigest, readDigests } from '../../../shared/crypto/id-digest.ts';
-import { codePoint } from '../../support/arbitrary-text.ts';
+import { codePoint } from '../../support/base/arbitrary-text.ts';
 
 const id = 'pass_00000000000000000000000001';
 

@@ -1,11 +1,11 @@
-import { calculateJwkThumbprint, createLocalJWKSet, importJWK } from 'jose';
+import { calculateJwkThumbprint } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { encodeBase64url } from '../../../shared/crypto/base64url.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import { JwksError, keyset, parseJwks, renderJwks, thumbprint } from '../../../shared/crypto/keyset.ts';
 import type { KeyPurpose, VerificationKey } from '../../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
-import { bytesOf } from '../../support/ed25519-edge-cases.ts';
+import { bytesOf } from '../../support/data/ed25519-edge-cases.ts';
 import { rfc8032Vectors } from '../../vectors/rfc8032.ts';
 
 const ed25519 = chooseEd25519();
@@ -81,15 +81,8 @@ describe('JWKS', () => {
 
   it('shows members as contract §11 names them', () => {
     expect(renderJwks([catalogKey]).keys[0]).toEqual({
-      kty: 'OKP',
-      crv: 'Ed25519',
-      alg: 'EdDSA',
-      use: 'sig',
-      kid: catalogKey.kid,
-      purpose: 'catalog',
-      x: catalogKey.publicKey,
-      nbf: 1_760_000_000,
-      retired_at: '2026-02-02T02:40:00.123Z',
+      ...{ kty: 'OKP', crv: 'Ed25519', alg: 'EdDSA', use: 'sig', kid: catalogKey.kid, purpose: 'catalog' },
+      ...{ x: catalogKey.publicKey, nbf: 1_760_000_000, retired_at: '2026-02-02T02:40:00.123Z' },
       compromised: false,
     });
   });
@@ -100,12 +93,6 @@ describe('JWKS', () => {
       catalogKey,
       attestationKey,
     ]);
-  });
-
-  it('is one that jose imports', async () => {
-    const jwks = renderJwks(all);
-    for (const jwk of jwks.keys) await expect(importJWK({ ...jwk }, 'EdDSA')).resolves.toBeDefined();
-    expect(createLocalJWKSet({ keys: jwks.keys.map((jwk) => ({ ...jwk })) })).toBeTypeOf('function');
   });
 
   it('may hold keys of others, which are passed over', () => {
@@ -124,8 +111,6 @@ describe('JWKS', () => {
     ['a kid that is not the thumbprint', { kid: catalogKey.kid }],
     ['another public key under the same kid', { x: catalogKey.publicKey }],
     ['a padded public key', { x: `${passportKey.publicKey}=` }],
-    ['no nbf', { nbf: undefined }],
-    ['an nbf of half a second', { nbf: 1.5 }],
     ['an nbf before 1970', { nbf: -1 }],
     ['a retirement that is no time', { retired_at: 'yesterday' }],
     ['no word on compromise', { compromised: undefined }],

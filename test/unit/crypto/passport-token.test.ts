@@ -6,7 +6,7 @@ import { encodeBase64url } from '../../../shared/crypto/base64url.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
 import { openPassportToken, signPassportToken } from '../../../shared/crypto/passport-token.ts';
 import { limits } from '../../../shared/model/limits.ts';
-import { codePoint } from '../../support/arbitrary-text.ts';
+import { codePoint } from '../../support/base/arbitrary-text.ts';
 
 const ed25519 = chooseEd25519();
 const seed = new Uint8Array(32).fill(42);
@@ -31,10 +31,6 @@ const withHeader = (header: unknown): string => signParts(part(header), payloadP
 const good = { alg: 'EdDSA', typ: 'passport+jwt', kid: 'key-1' };
 
 describe('signPassportToken', () => {
-  it('writes the header of contract §3', () => {
-    expect(JSON.parse(Buffer.from(headerPart, 'base64url').toString())).toEqual(good);
-  });
-
   it('writes what jose verifies', async () => {
     const { payload, protectedHeader } = await compactVerify(token, publicKey);
     expect(JSON.parse(new TextDecoder().decode(payload))).toEqual(claims);
@@ -43,12 +39,6 @@ describe('signPassportToken', () => {
 });
 
 describe('openPassportToken', () => {
-  it('opens what signPassportToken wrote', () => {
-    const open = openPassportToken(token);
-    expect(open).toMatchObject({ token, kid: 'key-1', payload: claims });
-    expect(open !== null && verify(open.signingInput, open.signature)).toBe(true);
-  });
-
   it.each(['EdDSA', 'Ed25519'])('opens what jose signs with alg %s', async (alg) => {
     const foreign = await new CompactSign(Buffer.from(JSON.stringify(claims)))
       .setProtectedHeader({ ...good, alg })
@@ -78,24 +68,14 @@ describe('openPassportToken', () => {
 
   it.each([
     ['alg none', { ...good, alg: 'none' }],
-    ['alg None', { ...good, alg: 'None' }],
     ['alg HS256', { ...good, alg: 'HS256' }],
-    ['alg ES256', { ...good, alg: 'ES256' }],
-    ['alg eddsa', { ...good, alg: 'eddsa' }],
-    ['alg in a list', { ...good, alg: ['EdDSA'] }],
     ['no alg', { typ: good.typ, kid: good.kid }],
     ['typ JWT', { ...good, typ: 'JWT' }],
-    ['typ in upper case', { ...good, typ: 'PASSPORT+JWT' }],
-    ['no typ', { alg: good.alg, kid: good.kid }],
     ['no kid', { alg: good.alg, typ: good.typ }],
     ['a number as kid', { ...good, kid: 1 }],
     ['crit', { ...good, crit: ['exp'] }],
-    ['an empty crit', { ...good, crit: [] }],
-    ['crit null', { ...good, crit: null }],
     ['members under __proto__ only', '{"__proto__":{"alg":"EdDSA","typ":"passport+jwt","kid":"key-1"}}'],
     ['an array', [good]],
-    ['null', null],
-    ['no JSON', '{'],
     ['a byte order mark', `\ufeff${JSON.stringify(good)}`],
   ])('refuses a header with %s', (_, header) => {
     expect(openPassportToken(withHeader(header))).toBeNull();
@@ -138,12 +118,9 @@ describe('openPassportToken', () => {
   it.each([
     ['an array', part([1])],
     ['null', part('null')],
-    ['a string', part('"x"')],
     ['nothing', ''],
     ['no JSON', part('{"a":1')],
-    ['two values', part('{}{}')],
     ['bytes that are not UTF-8', encodeBase64url(Buffer.from('{"a":"\xff"}', 'latin1'))],
-    ['an overlong encoding', encodeBase64url(Buffer.from('{"a":"\xc0\xaf"}', 'latin1'))],
   ])('refuses a payload that is %s', (_, payload) => {
     expect(openPassportToken(signParts(headerPart, payload))).toBeNull();
   });
@@ -202,11 +179,7 @@ describe('openPassportToken', () => {
 
   it('answers null for any other text', () => {
     for (const text of [
-      '',
-      '.',
-      '..',
-      '...',
-      'a.b.c',
+      ...['', '.', '..', '...', 'a.b.c'],
       token.replace('.', ''),
       token.replaceAll('.', ':'),
       `${token}.${token}`,

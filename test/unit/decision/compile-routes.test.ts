@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileRoutes, matchRoute } from '../../../shared/decision/compile-routes.ts';
 import { limits } from '../../../shared/model/limits.ts';
-import { parseGateRoutes } from '../../../shared/wire/gate-routes.ts';
+import { parseGateRoutes } from '../../../shared/wire/api/gate-routes.ts';
 
 const routesOf = (...routes: readonly object[]) => compileRoutes(parseGateRoutes(routes));
 const permissionOf = (routes: ReturnType<typeof routesOf>, method: string, path: string): string => {
@@ -10,14 +10,6 @@ const permissionOf = (routes: ReturnType<typeof routesOf>, method: string, path:
 };
 
 describe('routes', () => {
-  it('are tried from the first to the last, whichever is more specific', () => {
-    const any = { path: '/orders/:id', permission_key: 'orders:any' };
-    const mine = { path: '/orders/mine', permission_key: 'orders:mine' };
-    expect(permissionOf(routesOf(any, mine), 'GET', '/orders/mine')).toBe('orders:any');
-    expect(permissionOf(routesOf(mine, any), 'GET', '/orders/mine')).toBe('orders:mine');
-    expect(permissionOf(routesOf(mine, any), 'GET', '/orders/7')).toBe('orders:any');
-  });
-
   it('are of their methods alone, as these are written', () => {
     const routes = routesOf(
       { methods: ['GET', 'HEAD'], path: '/orders', permission_key: 'orders:read' },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileGate, noGate } from '../../../shared/decision/compile-gate.ts';
+import { compileGate } from '../../../shared/decision/compile-gate.ts';
 import { aGate, aPassport } from './samples.ts';
 
 describe('the windows of a gate', () => {
@@ -24,17 +24,6 @@ describe('the windows of a gate', () => {
   it('count for each passport where the limit says so', () => {
     const { rateWindows } = compileGate(aGate({ rate_limits: { requests_per_hour: 2, per: 'passport' } }));
     expect(rateWindows).toEqual([{ kind: 'gate_rate', window: 'hour', limit: 2, per: 'passport' }]);
-  });
-
-  it('are none without limits, and none without a gate', () => {
-    for (const policy of [
-      compileGate(aGate()),
-      compileGate(aGate({ rate_limits: {}, spend_limits: {} })),
-      noGate(aGate()),
-    ]) {
-      expect(policy.rateWindows).toEqual([]);
-      expect(policy.spendWindows).toEqual([]);
-    }
   });
 });
 

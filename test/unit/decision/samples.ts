@@ -12,30 +12,24 @@ import {
   type WindowView,
 } from '../../../shared/decision/facts.ts';
 import { must } from '../../../shared/errors/assert.ts';
-import type { CatalogTerms } from '../../../shared/model/catalog.ts';
 import { makeId } from '../../../shared/model/ids.ts';
 import { type MicroUsd, parseUsd } from '../../../shared/model/money.ts';
 import { isGrantablePermission, type PermissionKey } from '../../../shared/model/permission.ts';
 import { toSeconds, type UnixMillis } from '../../../shared/model/time.ts';
-import { parseRequestFacts } from '../../../shared/wire/check.ts';
-import { parseConstraints } from '../../../shared/wire/constraints.ts';
+import { parseRequestFacts } from '../../../shared/wire/api/check.ts';
+import { parseConstraints } from '../../../shared/wire/api/constraints.ts';
 
 export const nowMs = Date.UTC(2026, 10, 2, 9, 0, 0) as UnixMillis;
 const bytes = new Uint8Array(10);
 
 /** A live L1 gate. */
 export const aGate = (constraints: object = {}) => ({
-  gateId: makeId('gate', nowMs, bytes),
-  accountId: makeId('acct', nowMs, bytes),
-  mode: 'live' as const,
-  version: 1,
-  policyVersion: 1,
-  policyHash: null,
-  trustLevel: 'L1' as const,
+  ...{ gateId: makeId('gate', nowMs, bytes), accountId: makeId('acct', nowMs, bytes), mode: 'live' as const },
+  ...{ version: 1, policyVersion: 1, policyHash: null, trustLevel: 'L1' as const },
   constraints: parseConstraints(constraints, { param: 'constraints', of: 'gate' }),
 });
 
-export const permissionKey = (text: string): PermissionKey =>
+const permissionKey = (text: string): PermissionKey =>
   must(isGrantablePermission(text) ? text : null, `${text} is a permission`);
 
 /** A live L1 passport of the gate's account, for `orders:create`, without end. */
@@ -44,12 +38,8 @@ export const aPassport = (
 ): VerifiedPassport =>
   compilePassport(
     {
-      passportId: makeId('pass', nowMs, bytes),
-      issuerId: makeId('iss', nowMs, bytes),
-      issuerDomain: null,
-      accountId: makeId('acct', nowMs, bytes),
-      mode: 'live',
-      agentId: 'agent-1',
+      ...{ passportId: makeId('pass', nowMs, bytes), issuerId: makeId('iss', nowMs, bytes) },
+      ...{ issuerDomain: null, accountId: makeId('acct', nowMs, bytes), mode: 'live', agentId: 'agent-1' },
       agentName: 'Agent 1',
       permissions: (given.permissions ?? ['orders:create']).map(permissionKey),
       trustTier: 'L1',
@@ -91,20 +81,15 @@ export const aWindow = (given: Partial<WindowView> = {}): WindowView => ({
   ...given,
 });
 
-/**
- * What a gate with these constraints and catalog decides of a passport and a request for which everything
- * else is well.
- */
+/** What a gate with these constraints decides of a request for which everything else is well. */
 export const decideAt = (given: {
   readonly constraints?: object;
-  readonly catalog?: CatalogTerms;
-  readonly passport?: VerifiedPassport;
   readonly request?: Partial<RequestFacts>;
   readonly quota?: Partial<QuotaView>;
 }): Decision =>
   decide(
-    compileGate(aGate(given.constraints), given.catalog ?? null),
-    { kind: 'verified', passport: given.passport ?? aPassport(), standing: aStanding() },
+    compileGate(aGate(given.constraints), null),
+    { kind: 'verified', passport: aPassport(), standing: aStanding() },
     aRequest(given.request),
     { ...noWindows, ...given.quota },
     nowMs,

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { Suspend } from '../../../clients/node/src/generated/api.ts';
 import { callGuard } from '../../../mcp-proxy/guard-calls.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 
@@ -39,3 +40,33 @@ it('a call is checked in the trace that its message names, else in that of its H
   expect(traces).toEqual(['of the message', 'of HTTP', undefined, 'of the message']);
   expect(states).toEqual([undefined, 'http=1', undefined, 'message=1']);
 });
+
+it.each(['https://trust.example.com/console/approvals/appr_1', undefined])(
+  'a call that waits for a person names the page that the service names: %s',
+  async (approval_url) => {
+    const suspend: Suspend = {
+      ...{
+        decision: 'SUSPEND',
+        reason: 'approval_required',
+        attestation_id: null,
+        constraints_evaluated: [],
+      },
+      ...{ approval_id: 'appr_1', expires_at: '2026-11-30T00:00:00.000Z' },
+      ...(approval_url !== undefined && { approval_url }),
+    };
+    const guard = callGuard({
+      sidecar: { check: async () => suspend },
+      ...{ controlPlaneUrl: 'http://control-plane.internal:8080', gate: 'gate_1', amounts: new Map() },
+      ...{ settlements: new Map(), hidden: [], takesIdempotencyKeys: false, servesWithoutDecision: false },
+      logger: silentLogger,
+    });
+    const params = { name: 'pay', arguments: {} };
+    const told = JSON.stringify(
+      await guard({ method: 'tools/call', as: null, params } as never, (name) =>
+        name === 'x-agent-passport' ? 'token' : undefined,
+      ),
+    );
+    expect(told).toContain(`Ask for that at ${approval_url ?? 'approval appr_1'} before`);
+    expect(told).not.toContain('internal:8080/console');
+  },
+);

@@ -31,32 +31,9 @@ describe('ids', () => {
     );
   });
 
-  it('sort by the millisecond of their making', () => {
-    fc.assert(
-      fc.property(moments, moments, chances, chances, (a, b, chanceA, chanceB) => {
-        fc.pre(a < b);
-        expect(makeId('att', a, chanceA) < makeId('att', b, chanceB)).toBe(true);
-      }),
-    );
-  });
-
-  it('carry every bit of their randomness', () => {
-    const zeros = new Uint8Array(idRandomBytes);
-    const base = makeId('key', 0 as UnixMillis, zeros);
-    for (let bit = 0; bit < idRandomBytes * 8; bit++) {
-      const flipped = new Uint8Array(idRandomBytes);
-      flipped[bit >> 3] = 1 << (bit & 7);
-      expect(makeId('key', 0 as UnixMillis, flipped)).not.toBe(base);
-    }
-  });
-
   it.each([
-    '',
-    'gate_',
-    'gate_zzzzzzzzzzzzzzzzzzzzzzzzzz',
-    'gate-00000000000000000000000000',
-    'gate_0000000000000000000000000',
-    'gate_0000000000000000000000000I',
+    ...['', 'gate_', 'gate_zzzzzzzzzzzzzzzzzzzzzzzzzz', 'gate-00000000000000000000000000'],
+    ...['gate_0000000000000000000000000', 'gate_0000000000000000000000000I'],
     7,
     null,
   ])('refuses %j', (value) => {

@@ -21,9 +21,14 @@ describe('scopes', () => {
     expect(grantedBy('admin:*')).toEqual(scopes);
   });
 
+  it('lets keys:manage manage people, which was its own before', () => {
+    expect(grantedBy('keys:manage').sort()).toEqual(['keys:manage', 'users:manage']);
+  });
+
   it('implies nothing else', () => {
     for (const scope of scopes) {
-      if (['gates:manage', 'osgate:manage', 'wallets:manage', 'admin:*'].includes(scope)) continue;
+      if (['gates:manage', 'keys:manage', 'osgate:manage', 'wallets:manage', 'admin:*'].includes(scope))
+        continue;
       expect(grantedBy(scope)).toEqual([scope]);
     }
     expect(holdsScope([], 'gates:read')).toBe(false);

@@ -19,11 +19,6 @@ describe('scanning a request for personal data', () => {
     expect(find({ 'jane@example.com': 1 })).toEqual([{ pointer: '', type: 'email' }]);
   });
 
-  it('never passes a pointer through a name that is personal data, of any type', () => {
-    const request = { people: { 'jane@example.com': { ip: '192.0.2.1' } } };
-    expect(find(request, ['ip_address'])).toEqual([{ pointer: '/people', type: 'ip_address' }]);
-  });
-
   it('points at the nearest ancestor where the pointer would be too long, hold U+0000 or half a character', () => {
     const room = limits.piiPointerCharsMax - '/a/'.length;
     expect(find({ a: { ['x'.repeat(room)]: 'jane@example.com' } })).toEqual([
@@ -50,14 +45,6 @@ describe('scanning a request for personal data', () => {
     expect(JSON.stringify(pointers).length).toBeLessThan(limits.piiPointersJsonCharsMax + 100);
   });
 
-  it('reports one finding for each pointer and type', () => {
-    const text = 'jane@example.com, joe@example.com from 192.0.2.1 and 192.0.2.2';
-    expect(find({ text })).toEqual([
-      { pointer: '/text', type: 'email' },
-      { pointer: '/text', type: 'ip_address' },
-    ]);
-  });
-
   it('lists at most the permitted number of findings, the first ones', () => {
     const list = Array.from({ length: limits.piiFindingsMax + 8 }, (_, index) => `jane${index}@example.com`);
     const { findings, isComplete } = scanPii({ list }, piiTypes);
@@ -66,18 +53,8 @@ describe('scanning a request for personal data', () => {
     expect(isComplete).toBe(true);
   });
 
-  it('looks only for the types it is asked for', () => {
-    const request = { text: 'jane@example.com 192.0.2.1' };
-    expect(find(request, ['ip_address'])).toEqual([{ pointer: '/text', type: 'ip_address' }]);
-    expect(find(request, [])).toEqual([]);
-  });
-
   it('does not take the digits of an IBAN for anything else where IBANs are not wanted', () => {
     expect(find({ text: 'DE89 3704 0044 0532 0130 00' }, ['payment_card', 'phone', 'us_ssn'])).toEqual([]);
-  });
-
-  it('looks at no number, and at no text that it would become', () => {
-    expect(find({ phone: 4155550132, card: 4111111111111111 })).toEqual([]);
   });
 
   it('is complete up to the last character of the room, and looks at nothing behind it', () => {
@@ -99,11 +76,6 @@ describe('scanning a request for personal data', () => {
     const text = '\ufdfa'.repeat(1_000);
     expect(scanPii({ text }, piiTypes).isComplete).toBe(false);
     expect(scanPii({ text: text.slice(0, 900) }, piiTypes).isComplete).toBe(true);
-  });
-
-  it('says that it is incomplete also when the list of findings is full', () => {
-    const list = Array.from({ length: limits.piiFindingsMax }, (_, index) => `jane${index}@example.com`);
-    expect(scanPii({ list, more: 'x'.repeat(limits.piiScanCharsMax) }, piiTypes).isComplete).toBe(false);
   });
 
   it('is incomplete where candidates for phone numbers outnumber its checks', () => {

@@ -3,14 +3,8 @@ import { type DatabaseAddress, parseDatabaseUrl } from '../../../shared/runtime/
 import { Wrong } from '../../../shared/runtime/setting-values.ts';
 
 const bare: DatabaseAddress = {
-  socketFolder: null,
-  hosts: [{ host: 'db', port: 5432 }],
-  user: null,
-  password: null,
-  database: null,
-  sslMode: 'prefer',
-  sslRootCert: null,
-  sessionKind: null,
+  ...{ socketFolder: null, hosts: [{ host: 'db', port: 5432 }], user: null, password: null, database: null },
+  ...{ sslMode: 'prefer', sslRootCert: null, sessionKind: null },
 };
 
 describe('parseDatabaseUrl', () => {
@@ -19,13 +13,7 @@ describe('parseDatabaseUrl', () => {
     ['postgresql://db/', {}],
     ['postgres://db:6543/trust', { hosts: [{ host: 'db', port: 6543 }], database: 'trust' }],
     ['postgres://me:p%40ss%2Fw%25@db', { user: 'me', password: 'p@ss/w%' }],
-    ['postgres://me:a:b@db', { user: 'me', password: 'a:b' }],
     ['postgres://[::1]:5432/base', { hosts: [{ host: '::1', port: 5432 }], database: 'base' }],
-    [
-      'postgres://me@[2001:db8::7]/base',
-      { hosts: [{ host: '2001:db8::7', port: 5432 }], user: 'me', database: 'base' },
-    ],
-    ['postgres://[::ffff:127.0.0.1]', { hosts: [{ host: '::ffff:127.0.0.1', port: 5432 }] }],
     [
       'postgres://one:1,[::2]:2,three/base?target_session_attrs=primary',
       {
@@ -39,13 +27,8 @@ describe('parseDatabaseUrl', () => {
       },
     ],
     [
-      'postgres:///base?host=/run/postgresql&user=me',
-      {
-        socketFolder: '/run/postgresql',
-        hosts: [{ host: 'localhost', port: 5432 }],
-        user: 'me',
-        database: 'base',
-      },
+      'postgres:///base?host=/run/pg&user=me',
+      { socketFolder: '/run/pg', hosts: [{ host: 'localhost', port: 5432 }], user: 'me', database: 'base' },
     ],
     [
       'postgres://db?sslmode=verify-full&sslrootcert=/etc/ca.pem',
@@ -58,7 +41,6 @@ describe('parseDatabaseUrl', () => {
 
   it.each([
     ['db:5432', 'begins with postgres://'],
-    ['mysql://db', 'begins with postgres://'],
     ['postgres://me:secret@word@db', 'percent-encoded'],
     ['postgres://me:sec#ret@db', 'percent-encoded'],
     ['postgres://me:secret%zz@db', 'write %25'],
@@ -69,13 +51,10 @@ describe('parseDatabaseUrl', () => {
       'postgres://db?sslmode=verify-secret',
       'one of these as sslmode: disable, prefer, require, verify-ca, verify-full',
     ],
-    ['postgres://db?sslmode=allow', 'one of these as sslmode'],
-    ['postgres://db?sslmode=', 'one of these as sslmode'],
     ['postgres://db?sslmode=VERIFY-FULL', 'one of these as sslmode'],
     ['postgres://db?sslrootcert=system', 'sslmode=verify-full'],
     ['postgres://db?target_session_attrs=any-secret', 'one of these as target_session_attrs'],
     ['postgres://[::1/base', 'name hosts'],
-    ['postgres://::1/base', 'name hosts'],
     ['postgres://db:0', 'name hosts'],
     ['postgres://db:65536', 'name hosts'],
     ['postgres://db?host=other', 'folder of a Unix socket'],

@@ -9,7 +9,6 @@ describe('REDIS_URL', () => {
     ['redis://cache', { ...plain, host: 'cache' }],
     ['redis://cache:6380/3', { ...plain, host: 'cache', port: 6_380, db: 3 }],
     ['redis://[::1]:6379', { ...plain, host: '::1' }],
-    ['redis://[fd00::1]/1', { ...plain, host: 'fd00::1', db: 1 }],
     ['redis://:p%40ss@cache', { ...plain, host: 'cache', password: 'p@ss' }],
     [
       'redis://us%65r:p:w@cache?sslmode=disable',
@@ -25,20 +24,11 @@ describe('REDIS_URL', () => {
 
   it.each([
     ['localhost:6379', /begins with redis:\/\/ or rediss:\/\//],
-    ['redis://', /begins with/],
-    ['http://cache', /begins with/],
     ['redis://cache/one', /number of a database/],
-    ['redis://cache/16000', /number of a database/],
-    ['redis://cache/0#x', /number of a database/],
     ['redis://cache?family=6', /takes the parameters sslmode and sslrootcert/],
-    ['rediss://cache?sslmod=require', /takes the parameters/],
     ['rediss://cache?sslmode=require&sslmode=verify-ca', /each once/],
-    ['rediss://cache?tls=1', /takes the parameters/],
     ['rediss://cache?sslmode=prefer', /one of require, verify-ca, verify-full/],
-    ['rediss://cache?sslmode=disable', /one of require/],
-    ['rediss://cache?sslmode=Verify-Full', /one of require/],
     ['redis://cache?sslmode=verify-full', /begin it with rediss/],
-    ['redis://cache?sslrootcert=/etc/ca.pem', /begin it with rediss/],
     ['rediss://cache?sslrootcert=/nowhere/ca.pem', /\/nowhere\/ca.pem .* cannot be read \(ENOENT\)/],
     ['rediss://cache?sslrootcert=/dev/null', /holds no certificate/],
     ['rediss://user:50%@cache', /percent-encoded/],

@@ -3,11 +3,8 @@ import type { MonotonicMillis } from '../../../shared/model/time.ts';
 import { RetryWaits } from '../../../shared/runtime/retry-waits.ts';
 
 const bounds = {
-  waitingMax: 8,
-  waitingPerOwnerMax: 3,
-  retriesPerSecondMax: 10,
-  pauseFirstMs: 30,
-  pauseLastMs: 120,
+  ...{ waitingMax: 8, waitingPerOwnerMax: 3, retriesPerSecondMax: 10 },
+  ...{ pauseFirstMs: 30, pauseLastMs: 120 },
 };
 /** Chance always picks the longest pause. */
 const random = { bytes: (count: number) => new Uint8Array(count).fill(255) } as never;

@@ -15,12 +15,7 @@ describe('teardown', () => {
     }
     await started.run();
     expect(events).toEqual([
-      'HTTP begins',
-      'HTTP ends',
-      'bus begins',
-      'bus ends',
-      'database begins',
-      'database ends',
+      ...['HTTP begins', 'HTTP ends', 'bus begins', 'bus ends', 'database begins', 'database ends'],
     ]);
   });
 

@@ -4,13 +4,6 @@ import { makeWakeup } from '../../../shared/runtime/wakeup.ts';
 const never = 60_000;
 
 describe('a sleep that can be ended', () => {
-  it('ends when it is woken', async () => {
-    const wakeup = makeWakeup();
-    const sleep = wakeup.sleep(never);
-    wakeup.wake();
-    await sleep;
-  });
-
   it('ends at once where it was woken before, once', async () => {
     const wakeup = makeWakeup();
     wakeup.wake();

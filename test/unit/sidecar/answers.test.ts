@@ -3,7 +3,7 @@ import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { RequestId } from '../../../shared/model/ids.ts';
 import { systemClock } from '../../../shared/runtime/clock.ts';
 import { Answers } from '../../../sidecar/decide/answers.ts';
-import { keptLog } from '../../support/kept-log.ts';
+import { keptLog } from '../../support/base/kept-log.ts';
 
 const requestId = 'req_1' as RequestId;
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';

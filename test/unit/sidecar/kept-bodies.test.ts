@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { KeptBodies, type KeptBody } from '../../../sidecar/intake/kept-bodies.ts';
 import { intakeLimits } from '../../../sidecar/intake/limits.ts';
 
-const { keptBytesMax, keptPlaceBytes, keptPlacesMax } = intakeLimits;
+const { keptPlaceBytes } = intakeLimits;
 
 const textOf = ({ bytes }: KeptBody): string => bytes.toString('latin1');
 const placeOf = ({ bytes: { buffer, byteOffset } }: KeptBody): unknown[] => [buffer, byteOffset];
@@ -32,32 +32,5 @@ describe('bodies that wait for their turn', () => {
     expect(placeOf(next)).toEqual(placeOf(one));
     next.release();
     expect(textOf(bodies.keep(Buffer.from('short')))).toBe('short');
-  });
-
-  it('are bounded together, and released ones make room', () => {
-    const bodies = new KeptBodies();
-    const half = Buffer.alloc(keptBytesMax / 2);
-    const first = bodies.keep(half);
-    bodies.keep(half);
-    expect(() => bodies.keep(Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'overloaded' }));
-    first.release();
-    expect(bodies.keep(half).bytes.byteLength).toBe(half.byteLength);
-  });
-
-  it('have a bounded number of reused buffers; further bodies get their own', () => {
-    const bodies = new KeptBodies();
-    const keepMany = () =>
-      Array.from({ length: keptPlacesMax + 10 }, (_, n) => bodies.keep(Buffer.from(`${n}`)));
-    const all = keepMany();
-    const bytesOf = (kept: readonly KeptBody[]) =>
-      kept.map(({ bytes }) => bytes.buffer.byteLength).sort((one, other) => one - other);
-    const wanted = [...Array<number>(10).fill(2), ...Array<number>(keptPlacesMax).fill(keptPlaceBytes)];
-    expect(bytesOf(all)).toEqual(wanted);
-    expect(all.map(textOf)).toEqual(all.map((_, n) => `${n}`));
-    const known = new Set(all.map(({ bytes }) => bytes.buffer));
-    for (const each of all) each.release();
-    const again = keepMany();
-    expect(bytesOf(again)).toEqual(wanted);
-    expect(again.filter(({ bytes }) => known.has(bytes.buffer))).toHaveLength(keptPlacesMax);
   });
 });

@@ -66,17 +66,6 @@ describe('open calls', () => {
     calls.stop();
   });
 
-  it('leaves younger calls alone', () => {
-    const { calls } = setUp();
-    const [old, young]: [CheckReply[], CheckReply[]] = [[], []];
-    calls.open(call(old));
-    vi.advanceTimersByTime(limits.decisionDeadlineMs / 2);
-    calls.open(call(young));
-    vi.advanceTimersByTime(limits.decisionDeadlineMs * 0.75);
-    expect([old.length, young.length, calls.count]).toEqual([1, 0, 1]);
-    calls.stop();
-  });
-
   it('keeps open ones, in whatever order others end', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(), { maxLength: 60 }), (steps) => {

@@ -1,11 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { idDigest } from '../../../shared/crypto/id-digest.ts';
 import { limits } from '../../../shared/model/limits.ts';
-import type { MonotonicMillis } from '../../../shared/model/time.ts';
+import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
-import type { ProofClaim } from '../../../shared/wire/proof-claim.ts';
+import type { ProofClaim } from '../../../shared/wire/sync/proof-claim.ts';
 import { settleLimits } from '../../../sidecar/settle/limits.ts';
 import { type ClaimOutcome, ProofClaims } from '../../../sidecar/settle/proof-claims.ts';
+import { until } from '../../support/base/until.ts';
 
 /** A ledger that may lose an answer after it has taken the claims. */
 class Ledger {
@@ -26,20 +28,25 @@ class Ledger {
   }
 }
 
-let stop: () => void = () => undefined;
+let stop: () => Promise<void> = async () => undefined;
 afterEach(() => stop());
 
 function start() {
   const ledger = new Ledger();
-  const clock = { monotonic: () => performance.now() as MonotonicMillis };
+  const clock = {
+    monotonic: () => performance.now() as MonotonicMillis,
+    now: () => performance.now() as UnixMillis,
+  };
   const claims = new ProofClaims({
     ...{ send: (asked) => ledger.send(asked), isAway: () => ledger.isAway, clock },
     ...{ random: systemRandom(), logger: silentLogger },
   });
   stop = () => claims.stop();
-  const claim = (name: string, waitMs = 5_000): Promise<ClaimOutcome> =>
-    new Promise((resolve) => claims.claim(name, (performance.now() + waitMs) as MonotonicMillis, resolve));
-  return { ledger, claim };
+  /** At a gate that asks nothing. */
+  const use = (name: string, leftMs = 60_000) => claims.use(name, (clock.now() + leftMs) as UnixMillis);
+  const claim = (name: string, waitMs = 5_000, used = use(name)): Promise<ClaimOutcome> =>
+    new Promise((resolve) => claims.claim(used, (performance.now() + waitMs) as MonotonicMillis, resolve));
+  return { ledger, claim, use };
 }
 
 describe('claims of proofs', () => {
@@ -73,5 +80,46 @@ describe('claims of proofs', () => {
     expect(outcomes.filter((outcome) => outcome === 'late')).toHaveLength(10);
     expect(outcomes.filter((outcome) => outcome === 'first')).toHaveLength(settleLimits.proofClaimsMax);
     for (const call of ledger.calls) expect(call.length).toBeLessThanOrEqual(limits.proofClaimsPerCallMax);
+  });
+});
+
+describe('proofs that were used without a question', () => {
+  const sent = (ledger: Ledger) => ledger.calls.flat().length;
+
+  it('reach the ledger within a second, in few calls, and once', async () => {
+    const { ledger, use } = start();
+    const count = limits.proofClaimsPerCallMax + 10;
+    for (let i = 0; i < count; i++) use(`p${i}`);
+    await until(() => sent(ledger) === count, { what: 'all of them', timeoutMs: 1_000 });
+    expect(ledger.calls).toHaveLength(2);
+    expect(new Set(ledger.calls.flat().map(({ proof }) => proof)).size).toBe(count);
+  });
+
+  it('travel with the next question', async () => {
+    const { ledger, claim, use } = start();
+    use('a');
+    expect(await claim('b')).toBe('first');
+    expect(ledger.calls.map((call) => call.length)).toEqual([2]);
+    expect(await claim('a')).toBe('replayed');
+  });
+
+  it('are the same use, where their own request asks for it after all', async () => {
+    const { ledger, claim, use } = start();
+    const used = use('a');
+    expect(await claim('b')).toBe('first');
+    expect(await claim('a', 5_000, used)).toBe('first');
+    expect(new Set(ledger.calls.flat().map(({ claim }) => claim)).size).toBe(2);
+  });
+
+  it('are sent again until the ledger has them, unless they are over, and when the sidecar stops', async () => {
+    const { ledger, use } = start();
+    ledger.losesAnswers = 1;
+    use('lost');
+    await until(() => ledger.calls.length === 2, { what: 'a second call' });
+    expect(ledger.calls[1]).toEqual(ledger.calls[0]);
+    use('over', -1);
+    use('last');
+    await stop();
+    expect(ledger.calls.slice(2).flat()).toEqual([{ proof: idDigest('last'), claim: expect.any(String) }]);
   });
 });

@@ -8,113 +8,56 @@ const expires_at_ms = Date.UTC(2026, 10, 2) as UnixMillis;
 const approval_id = makeId('appr', expires_at_ms, new Uint8Array(10));
 const attestation_id = makeId('att', expires_at_ms, new Uint8Array(10));
 const first = { attestation_id, constraints_evaluated: [], pii: [] };
-
 const opened: SettlementOutcome = { kind: 'suspended', approval_id, expires_at_ms, is_new: true };
-const found: SettlementOutcome = { kind: 'suspended', approval_id, expires_at_ms, is_new: false };
-const replayed: SettlementOutcome = { kind: 'replayed', first };
-const voided: SettlementOutcome = { kind: 'voided' };
-/** It never reached a control plane. */
-const neverArrived: readonly SettlementOutcome[] = [{ kind: 'away' }, { kind: 'shed' }];
-/** An answer to one delivery, which another one need not get. */
-const tookNothing: readonly SettlementOutcome[] = [
-  { kind: 'conflict' },
-  { kind: 'blocked', reason: 'passport_revoked' },
-  { kind: 'approval', standing: 'expired', expires_at_ms: null },
-  { kind: 'refused', message: 'It is refused.' },
-  { kind: 'late' },
-];
 
-describe('what becomes of a settlement', () => {
-  it('stands if its client waits for it, and is undone if it has gone', () => {
-    expect(fateOf({ kind: 'committed' }, { isPermit: true, isWanted: true })).toBe('keep');
-    expect(fateOf(opened, { isPermit: false, isWanted: true })).toBe('pass_on');
-    expect(fateOf({ kind: 'committed' }, { isPermit: true, isWanted: false })).toBe('undo');
-    expect(fateOf(opened, { isPermit: false, isWanted: false })).toBe('undo');
-  });
+type Fate = ReturnType<typeof fateOf>;
+type ReadingFate = ReturnType<typeof readingFateOf>;
 
-  describe.each([
-    ['permit', 'waits', { isPermit: true, isWanted: true }],
-    ['permit', 'has gone', { isPermit: true, isWanted: false }],
-    ['suspend', 'waits', { isPermit: false, isWanted: true }],
-    ['suspend', 'has gone', { isPermit: false, isWanted: false }],
-  ])('of a %s whose client %s,', (_what, _client, of) => {
-    it('is voided if its outcome is unknown', () => {
-      expect(fateOf({ kind: 'unknown' }, of)).toBe('undo');
-    });
+// What outcomes mean to the run is in test/property/run.test.ts, whose worlds ask the same functions.
 
-    it.each(neverArrived)('is that its units are free again after $kind', (outcome) => {
-      expect(fateOf(outcome, of)).toBe('give_back');
-    });
-
-    it.each([found, voided])('is that its units are free again after $kind', (outcome) => {
-      expect(fateOf(outcome, of)).toBe('give_back');
-    });
-
-    it.each(tookNothing)('is its void after $kind: its call may come once more', (outcome) => {
-      expect(fateOf(outcome, of)).toBe('void');
-    });
-  });
+it('a settlement that came true stands if its client waits for it, and is undone if it has gone', () => {
+  expect(fateOf({ kind: 'committed' }, { isPermit: true, isWanted: true })).toBe('keep');
+  expect(fateOf(opened, { isPermit: false, isWanted: true })).toBe('pass_on');
+  expect(fateOf({ kind: 'committed' }, { isPermit: true, isWanted: false })).toBe('undo');
+  expect(fateOf(opened, { isPermit: false, isWanted: false })).toBe('undo');
+  for (const isCertain of [true, false])
+    expect([readingFateOf({ kind: 'committed' }, isCertain), readingFateOf(opened, isCertain)]).toEqual([
+      ...['none', 'none'],
+    ]);
 });
 
-/** Its key is that of the first PERMIT; a suspend takes none, and may have opened its approval before. */
-it.each([true, false])(
-  'a permit whose key is taken frees its units, and a suspend is voided: %s',
-  (isWanted) => {
-    expect(fateOf(replayed, { isPermit: true, isWanted })).toBe('give_back');
-    expect(fateOf(replayed, { isPermit: false, isWanted })).toBe('void');
-  },
-);
-
-describe('what becomes of a reading', () => {
-  it.each([true, false])(
-    'is that it holds, where it found something; each attempt answered: %s',
-    (isCertain) => {
-      expect(readingFateOf(replayed, isCertain)).toBe('read');
-      expect(readingFateOf(found, isCertain)).toBe('read');
+describe('of one that did not', () => {
+  it.each<
+    [outcome: SettlementOutcome, permit: Fate, suspend: Fate, answered: ReadingFate, other: ReadingFate]
+  >([
+    // It never reached a control plane.
+    [{ kind: 'away' }, 'give_back', 'give_back', 'none', 'void'],
+    [{ kind: 'shed' }, 'give_back', 'give_back', 'none', 'void'],
+    [{ kind: 'voided' }, 'give_back', 'give_back', 'none', 'void'],
+    [{ ...opened, is_new: false }, 'give_back', 'give_back', 'read', 'read'],
+    // Its key is that of the first PERMIT; a suspend takes none, and may have opened its approval before.
+    [{ kind: 'replayed', first }, 'give_back', 'void', 'read', 'read'],
+    // An answer to one delivery, which another one need not get: its call may come once more.
+    [{ kind: 'conflict' }, 'void', 'void', 'none', 'void'],
+    [{ kind: 'blocked', reason: 'passport_revoked' }, 'void', 'void', 'none', 'void'],
+    [{ kind: 'approval', standing: 'expired', expires_at_ms: null }, 'void', 'void', 'none', 'void'],
+    [{ kind: 'refused', message: 'It is refused.' }, 'void', 'void', 'none', 'void'],
+    [{ kind: 'late' }, 'void', 'void', 'void', 'void'],
+    [{ kind: 'unknown' }, 'undo', 'undo', 'void', 'void'],
+  ])(
+    '%j: units and reading, whether its client waits or has gone',
+    (outcome, permit, suspend, ...readings) => {
+      for (const isWanted of [true, false]) {
+        expect(fateOf(outcome, { isPermit: true, isWanted })).toBe(permit);
+        expect(fateOf(outcome, { isPermit: false, isWanted })).toBe(suspend);
+      }
+      expect([readingFateOf(outcome, true), readingFateOf(outcome, false)]).toEqual(readings);
     },
   );
 
-  it.each([true, false])('is nothing, where its own settlement came true; each answered: %s', (isCertain) => {
-    expect(readingFateOf({ kind: 'committed' }, isCertain)).toBe('none');
-    expect(readingFateOf(opened, isCertain)).toBe('none');
-  });
-
-  it('is nothing if every attempt was answered, and a void otherwise', () => {
-    for (const outcome of [...neverArrived, ...tookNothing, voided]) {
-      expect(readingFateOf(outcome, true)).toBe(outcome.kind === 'late' ? 'void' : 'none');
-      expect(readingFateOf(outcome, false)).toBe('void');
-    }
-    expect(readingFateOf({ kind: 'unknown' }, true)).toBe('void');
-  });
-});
-
-describe('what an outcome means to the run', () => {
-  it.each(['settled', 'looked_up'] as const)('is what the database found, of what was %s', (of) => {
-    expect(eventOf({ kind: 'none', may_change: true }, of)).toEqual({ kind: 'none', mayChange: true });
-    expect(eventOf({ kind: 'approval', standing: 'denied', expires_at_ms }, of)).toEqual({
-      kind: 'approval',
-      state: 'denied',
-      expiresAtMs: expires_at_ms,
-    });
-    expect(eventOf(found, of)).toEqual({
-      kind: 'suspended',
-      approval: { approvalId: approval_id, expiresAtMs: expires_at_ms },
-    });
-    expect(eventOf({ kind: 'replayed', first }, of)).toEqual({
-      kind: 'replayed',
-      first: { attestationId: attestation_id, constraintsEvaluated: [], pii: [], hold: null },
-    });
-    expect(eventOf({ kind: 'conflict' }, of)).toEqual({ kind: 'conflict' });
-    expect(eventOf({ kind: 'away' }, of)).toEqual({ kind: 'away' });
-    expect(eventOf({ kind: 'unknown' }, of)).toEqual({ kind: 'late' });
-  });
-
-  it.each<SettlementOutcome>([
-    { kind: 'shed' },
-    { kind: 'late' },
-    { kind: 'refused', message: 'It is refused.' },
-  ])('is "nothing came of it" after $kind', (outcome) => {
-    expect(eventOf(outcome, 'settled')).toEqual({ kind: 'declined' });
-    expect(eventOf(outcome, 'looked_up')).toEqual({ kind: 'late' });
+  it('nothing came of it where it was refused, which a look-up does not say', () => {
+    const refused = { kind: 'refused', message: 'It is refused.' } as const;
+    expect(eventOf(refused, 'settled')).toEqual({ kind: 'declined' });
+    expect(eventOf(refused, 'looked_up')).toEqual({ kind: 'late' });
   });
 });

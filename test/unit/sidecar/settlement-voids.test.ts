@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { limits } from '../../../shared/model/limits.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import { silentLogger } from '../../../shared/runtime/logger.ts';
-import type { SettlementVoid } from '../../../shared/wire/sync.ts';
+import type { SettlementVoid } from '../../../shared/wire/sync/sync.ts';
 import type { RecordOwner } from '../../../sidecar/attest/spool.ts';
 import { SettlementVoids } from '../../../sidecar/settle/settlement-voids.ts';
-import { sampleId } from '../../support/sample-chains.ts';
+import { sampleId } from '../../support/data/sample-chains.ts';
 
 const given = { voids: sampleId('att', 1), took: [4], amount_micro_usd: null } as const;
 

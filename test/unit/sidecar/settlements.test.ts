@@ -5,15 +5,11 @@ import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts'
 import { silentLogger } from '../../../shared/runtime/logger.ts';
 import { systemRandom } from '../../../shared/runtime/random.ts';
 import { type EndedSpan, Tracer } from '../../../shared/telemetry/tracer.ts';
-import type { Settlement, SettlementAnswer } from '../../../shared/wire/settlement.ts';
-import type { TraceContext } from '../../../shared/wire/trace-context.ts';
+import type { TraceContext } from '../../../shared/wire/api/trace-context.ts';
+import type { Settlement, SettlementAnswer } from '../../../shared/wire/sync/settlement.ts';
 import { ControlPlaneError } from '../../../sidecar/replica/control-plane-error.ts';
 import { settleLimits } from '../../../sidecar/settle/limits.ts';
-import {
-  OpenSettlement,
-  type SettlementOutcome,
-  type UnsentSettlement,
-} from '../../../sidecar/settle/open-settlement.ts';
+import type { SettlementOutcome, UnsentSettlement } from '../../../sidecar/settle/open-settlement.ts';
 import { Settlements } from '../../../sidecar/settle/settlements.ts';
 
 const committed: SettlementAnswer = { kind: 'committed' };
@@ -44,10 +40,7 @@ function setUp(tracer: Tracer | null = null) {
         });
       }),
     isAway: () => world.isAway,
-    clock: {
-      now: () => 0 as UnixMillis,
-      monotonic: () => (performance.now() - start) as MonotonicMillis,
-    },
+    clock: { now: () => 0 as UnixMillis, monotonic: () => (performance.now() - start) as MonotonicMillis },
     random: systemRandom(),
     logger: silentLogger,
     tracer,
@@ -183,6 +176,22 @@ describe('settlements', () => {
     expect([sent().at(-1), kinds().at(-1)]).toEqual(['d e', 'c committed']);
   });
 
+  it('of copies are not shed, whatever calls took while the first of them was under way', async () => {
+    const { calls, send, kinds } = setUp();
+    send('slow', { untilMs: 1_000 });
+    await pass(300);
+    calls[0]?.answer(committed);
+    await pass(0);
+    send('looked up', { kind: 'look_up', key: 'k', untilMs: 500 });
+    for (const name of ['first', 'copy']) send(name, { key: 'another', untilMs: 500 });
+    send('other', { untilMs: 500 });
+    await pass(0);
+    expect(kinds()).toEqual(['slow committed', 'other shed']);
+    calls[1]?.answer(none, committed, committed);
+    await pass(0);
+    expect(kinds().slice(2)).toEqual(['looked up none', 'first committed', 'copy committed']);
+  });
+
   it('are shed as soon as a call would take longer than they have left, also while none can be sent', async () => {
     const { calls, send, kinds } = setUp();
     send('slow', { untilMs: 1_000 });
@@ -198,17 +207,6 @@ describe('settlements', () => {
     expect(kinds()).toEqual(['slow committed']);
     await pass(30);
     expect(kinds()).toEqual(['slow committed', 'c shed']);
-  });
-
-  it('are all sent where they have just come, however long the last call took', async () => {
-    const { calls, send, sent } = setUp();
-    send('slow', { untilMs: 10_000 });
-    await pass(5_000);
-    calls[0]?.answer(committed);
-    await pass(0);
-    for (const name of ['a', 'b', 'c']) send(name, { untilMs: 5_000 + limits.quotaWaitMsMax });
-    await pass(0);
-    expect(sent()).toEqual(['slow', 'a b c']);
   });
 
   it('gather while two calls are under way, for the next', async () => {
@@ -251,20 +249,6 @@ describe('settlements', () => {
       expect(sent().slice(2)).toEqual(['g h i']);
     });
 
-    it('take no more than half of those open, so that the next call has as many', async () => {
-      const { send, sent } = await withSixOpen();
-      for (const name of ['g', 'h', 'i', 'j', 'k']) send(name, long);
-      await pass(0);
-      expect(sent().slice(2)).toEqual(['g h i']);
-    });
-
-    it('travel together where more have come than were open', async () => {
-      const { send, sent } = await withSixOpen();
-      for (const name of ['g', 'h', 'i', 'j', 'k', 'l']) send(name, long);
-      await pass(0);
-      expect(sent().slice(2)).toEqual(['g h i j k l']);
-    });
-
     it('wait no longer than it is under way, however few they are', async () => {
       const { send, sent, calls } = await withSixOpen();
       send('g', long);
@@ -272,42 +256,6 @@ describe('settlements', () => {
       calls[1]?.answer(committed, committed, committed);
       await pass(0);
       expect(sent().slice(2)).toEqual(['g']);
-    });
-
-    it('wait for it no longer where it takes much longer than others did', async () => {
-      const { send, sent } = await withSixOpen(60);
-      send('g', long);
-      await pass(40);
-      expect(sent()).toHaveLength(2);
-      await pass(40);
-      expect(sent().slice(2)).toEqual(['g']);
-    });
-
-    it('wait for nothing where one or two were open', async () => {
-      const { send, sent, calls } = setUp();
-      for (const name of ['a', 'b']) {
-        send(name);
-        await pass(0);
-      }
-      calls[0]?.answer(committed);
-      await pass(0);
-      send('c');
-      await pass(0);
-      expect(sent()).toEqual(['a', 'b', 'c']);
-    });
-
-    it('wait for no more than fit into a call', async () => {
-      const { send, calls } = setUp();
-      const many = (count: number) => {
-        for (let n = 0; n < count; n++) send('old', long);
-        return pass(0);
-      };
-      const max = limits.settlementsPerCallMax;
-      await many(4 * max);
-      const [first] = calls;
-      first?.answer(...first.settlements.map(() => committed));
-      await pass(0);
-      expect(calls.map(({ settlements: { length } }) => length)).toEqual([max, max, max]);
     });
   });
 
@@ -355,15 +303,6 @@ describe('settlements', () => {
       expect(kinds()).toHaveLength(3);
     });
 
-    it('leave no timer behind', async () => {
-      const { send, calls } = setUp();
-      send('a');
-      await pass(0);
-      calls[0]?.answer(committed);
-      await pass(0);
-      expect(vi.getTimerCount()).toBe(0);
-    });
-
     it('when they come are shed, but not before send has returned', async () => {
       const { send, kinds, calls } = setUp();
       send('a', { untilMs: 0 });
@@ -379,69 +318,6 @@ describe('settlements', () => {
     send('new');
     await pass(0);
     expect([kinds(), made.open]).toEqual([['new shed'], settleLimits.settlementsMax]);
-  });
-
-  it('are only as many as the control plane settles in their time, once that is known', async () => {
-    const { send, kinds, calls, made } = setUp();
-    // Two calls of 256 in 200 ms, with more waiting all the time: about 2.5 in a millisecond.
-    for (let n = 0; n < 4 * limits.settlementsPerCallMax; n++) send('old', { untilMs: 60_000 });
-    await pass(0);
-    await pass(200);
-    for (const { answer, settlements: all } of [...calls]) answer(...all.map(() => committed));
-    await pass(0);
-    const openBefore = made.open;
-    for (let n = 0; n < 100; n++) send('new', { untilMs: 300 });
-    await pass(0);
-    expect(openBefore).toBe(2 * limits.settlementsPerCallMax);
-    expect(kinds().filter((kind) => kind === 'new shed')).toHaveLength(100);
-    // Those with more time fit.
-    send('patient', { untilMs: 60_000 });
-    await pass(0);
-    expect(kinds()).not.toContain('patient shed');
-  });
-
-  it('are fewer in the next call when calls are not answered in their time', async () => {
-    const { send, calls } = setUp();
-    const failAll = () => {
-      for (const { fail } of calls) fail();
-    };
-    for (let n = 0; n < 4 * limits.settlementsPerCallMax; n++) send('old', { untilMs: 60_000 });
-    await pass(0);
-    expect(calls[0]?.settlements).toHaveLength(limits.settlementsPerCallMax);
-    await pass(limits.quotaWaitMsMax);
-    failAll();
-    await pass(limits.quotaWaitMsMax / 2);
-    const next = calls.slice(2).map(({ settlements: { length } }) => length);
-    expect(next.length).toBeGreaterThan(0);
-    expect(Math.max(...next)).toBeLessThanOrEqual(limits.settlementsPerCallMax / 2);
-  });
-
-  it('are more again when the control plane is fast again, though all that may be open travel at once', async () => {
-    const { send, kinds, calls } = setUp();
-    const answerAll = () => {
-      for (const { answer, settlements: all } of calls) answer(...all.map(() => committed));
-    };
-    for (let n = 0; n < 4 * limits.settlementsPerCallMax; n++) send('old', { untilMs: 60_000 });
-    await pass(0);
-    // A slow time: 256 in ten seconds.
-    for (let answered = 0; answered < 4; answered++) {
-      await pass(10_000);
-      answerAll();
-    }
-    await pass(0);
-    const shedOfNext = async () => {
-      const before = kinds().length;
-      for (let n = 0; n < 100; n++) send('new', { untilMs: performance.now() + 1_000 });
-      await pass(10);
-      answerAll();
-      await pass(0);
-      return kinds()
-        .slice(before)
-        .filter((kind) => kind === 'new shed').length;
-    };
-    expect(await shedOfNext()).toBe(100 - settleLimits.settlementsOpenMin);
-    for (let round = 0; round < 20; round++) await shedOfNext();
-    expect(await shedOfNext()).toBe(0);
   });
 
   describe('whose call got no answer', () => {
@@ -635,28 +511,12 @@ describe('settlements', () => {
       expect([sent(), kinds()]).toEqual([['l', 'p', 'l'], ['p committed']]);
     });
 
-    it('do not wait for another look-up', async () => {
-      const { send, sent } = setUp();
-      send('l1', { kind: 'look_up', key: 'k' });
-      send('l2', { kind: 'look_up', key: 'k' });
-      await pass(0);
-      expect(sent()).toEqual(['l1 l2']);
-    });
-
     it('are sent when the time of that permit is over, though nothing is known of it', async () => {
       const { send, sent } = setUp();
       send('p', { key: 'k', untilMs: 100 });
       send('l', { kind: 'look_up', key: 'k', untilMs: 1_000 });
       await pass(140);
       expect(sent()).toEqual(['p', 'l']);
-    });
-
-    it('are shed when their own time is over first', async () => {
-      const { send, sent, kinds } = setUp();
-      send('p', { key: 'k', untilMs: 1_000 });
-      send('l', { kind: 'look_up', key: 'k', untilMs: 100 });
-      await pass(140);
-      expect([sent(), kinds()]).toEqual([['p'], ['l shed']]);
     });
   });
 
@@ -689,51 +549,5 @@ describe('settlements', () => {
       1,
       0,
     ]);
-  });
-});
-
-describe('OpenSettlement', () => {
-  const openOf = (kind: Settlement['kind'], refusal: 'away' | 'shed' | null = null) =>
-    new OpenSettlement(
-      settlementOf('a', kind, 'key'),
-      'h',
-      250 as MonotonicMillis,
-      () => undefined,
-      refusal,
-      {
-        traceparent: '',
-        tracestate: '',
-      },
-    );
-
-  it('is sent only while it is queued', () => {
-    const open = openOf('permit');
-    open.noteSent();
-    expect(() => open.noteSent()).toThrow('only a settlement that is queued is sent');
-    open.queueAgain('arrived');
-    expect(() => open.queueAgain('arrived')).toThrow('only a settlement that was sent is sent again');
-    open.noteOver();
-    expect(() => open.noteSent()).toThrow('only a settlement that is queued is sent');
-    expect(() => openOf('permit', 'shed').noteSent()).toThrow();
-  });
-
-  it('stays uncertain, whatever later attempts leave', () => {
-    const open = openOf('permit');
-    for (const past of ['uncertain', 'arrived', 'unsent'] as const) {
-      open.noteSent();
-      open.queueAgain(past);
-    }
-    expect(open).toMatchObject({ isCertain: false, isUnsent: false });
-    expect(open.outcomeAtTheEnd()).toBe('unknown');
-  });
-
-  it('is shed at the end only where nothing of it has arrived', () => {
-    const open = openOf('look_up');
-    expect(open.outcomeAtTheEnd()).toBe('shed');
-    open.noteSent();
-    expect(open.outcomeAtTheEnd()).toBe('unknown');
-    open.queueAgain('unsent');
-    expect(open.outcomeAtTheEnd()).toBe('shed');
-    expect(openOf('look_up', 'away').outcomeAtTheEnd()).toBe('away');
   });
 });

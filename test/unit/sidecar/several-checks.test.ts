@@ -17,7 +17,7 @@ import {
   type SeveralChecksDeps,
 } from '../../../sidecar/intake/several-checks.ts';
 import { Turns } from '../../../sidecar/intake/turns.ts';
-import { keepBusy } from '../../support/keep-busy.ts';
+import { keepBusy } from '../../support/base/keep-busy.ts';
 
 const requestId = 'req_01' as RequestId;
 const head = {} as CheckHead;
@@ -116,39 +116,6 @@ describe('checks that came in one body', () => {
     ).toBe(true);
   });
 
-  it('are decided a bounded number in each turn of the event loop', async () => {
-    const { asked, begin } = ports();
-    begin(many(80));
-    expect(asked).toHaveLength(intakeLimits.checksPerTurnMax);
-    while (asked.length < 80) await nextTurn();
-    expect(asked).toEqual(numbers(80));
-  });
-
-  it('are bounded together with those of other bodies', async () => {
-    const { asked, begin } = ports();
-    for (let n = 0; n < 10; n++) begin(many(8));
-    expect(asked).toHaveLength(intakeLimits.checksPerTurnMax);
-    while (asked.length < 80) await nextTurn();
-    expect(asked).toEqual(numbers(10).flatMap(() => numbers(8)));
-  });
-
-  it('take no turn where there is one alone', () => {
-    const { deps, asked } = ports();
-    const turns = new Turns();
-    let wanted = 0;
-    turns.wants = () => {
-      wanted += 1;
-    };
-    new SeveralChecks(
-      { ...deps, turns },
-      {
-        list: () => ({ items: [check(7)], onEnd: () => undefined }),
-        ...{ requestId, traceparent: '', responder: { isAborted: false }, onRefused: () => undefined },
-      },
-    ).beginAtOnce(Buffer.alloc(0));
-    expect([asked, wanted]).toEqual([[7], 0]);
-  });
-
   it('are not read before their turn has come, and then from the bytes as they were', async () => {
     const { deps } = ports();
     const busy = keepBusy(deps.turns);
@@ -170,16 +137,6 @@ describe('checks that came in one body', () => {
     busy.isOver = true;
     while (read.length === 0) await nextTurn();
     expect(read).toEqual(['checks']);
-  });
-
-  it('are refused where their turn comes after their deadline', async () => {
-    const { deps, begin, asked, refusals, pass } = ports();
-    const busy = keepBusy(deps.turns);
-    begin(many(1), { body: Buffer.from('x') });
-    pass(limits.decisionDeadlineMs);
-    busy.isOver = true;
-    while (refusals.length === 0) await nextTurn();
-    expect([asked, refusals]).toEqual([[], ['overloaded']]);
   });
 
   it('are refused while as many bytes wait as may, and taken again afterwards', async () => {

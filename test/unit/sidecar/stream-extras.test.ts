@@ -13,8 +13,11 @@ import { Turns } from '../../../sidecar/intake/turns.ts';
 
 const requestId = 'req_1' as RequestId;
 
-/** A stream of a sidecar that has this much from all clients, and what it was closed with. */
-function openStream(unansweredBytes: number) {
+/**
+ * A stream of a sidecar that has this much from all clients, while so much is not read by its own, and what
+ * it was closed with.
+ */
+function openStream(unansweredBytes: number, bufferedBytes = 0) {
   const codes: number[] = [];
   const failure = (error: unknown) => errorReply(error as ApiError, requestId);
   const answers: string[] = [];
@@ -37,7 +40,7 @@ function openStream(unansweredBytes: number) {
       onClose: () => undefined,
     },
     {
-      bufferedBytes: 0,
+      bufferedBytes,
       send: (messages) => void answers.push(...messages),
       pause: () => undefined,
       resume: () => undefined,
@@ -90,4 +93,16 @@ it('closes the stream of a client that sends more of them in one turn', () => {
   const { stream, codes } = openStream(streamLimits.unansweredBytesOfAllMax);
   for (let times = 0; times < 3; times++) for (const frame of frames(4_096)) stream.onMessage(frame, false);
   expect(codes).toEqual([4429]);
+});
+
+it('closes the stream of a client that reads neither pongs nor answers', async () => {
+  const pinged = openStream(0, streamLimits.bufferedBytesMax + 1);
+  pinged.stream.onPing();
+  expect(pinged.codes).toEqual([4408]);
+  // No room for it: it is answered at once.
+  const asked = openStream(streamLimits.unansweredBytesOfAllMax, streamLimits.bufferedBytesMax + 1);
+  asked.stream.onMessage(frames(4_096)[0] as Buffer, false);
+  await Promise.resolve();
+  expect(asked.answers).toHaveLength(1);
+  expect(asked.codes).toEqual([4408]);
 });

@@ -47,12 +47,7 @@ it.each([
       onClose: () => undefined,
     };
     const socket = {
-      bufferedBytes: 0,
-      send: never,
-      pause: never,
-      resume: never,
-      ping: never,
-      close: never,
+      ...{ bufferedBytes: 0, send: never, pause: never, resume: never, ping: never, close: never },
       terminate: never,
     };
     const each = streamLimits.framesPerStep;

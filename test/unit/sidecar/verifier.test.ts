@@ -13,8 +13,8 @@ import {
   rememberVerifiers,
   type VerifyJob,
 } from '../../../sidecar/verify/verify-task.ts';
-import { authority, ed25519, withWrongSignature } from '../../support/tokens.ts';
-import { until } from '../../support/until.ts';
+import { until } from '../../support/base/until.ts';
+import { authority, ed25519, withWrongSignature } from '../../support/data/tokens.ts';
 
 const service = authority(1);
 const stranger = authority(2);
@@ -113,11 +113,6 @@ describe('the verifier', () => {
     expect(verifier.counts).toMatchObject({ refusedUnverified: 6, misses: 0, waiting: 0 });
   });
 
-  it('refuses what a compromised key has signed', () => {
-    const { verifier } = setUp({ keys: () => service.keysWithCompromise });
-    expect(told(ask(verifier, service.token()))).toBe('passport_unknown_key');
-  });
-
   it('knows a token after it verified, and never one that failed', async () => {
     const { pool, cache, verifier } = setUp();
     const [good, bad] = [service.token(), withWrongSignature(service.token())];
@@ -197,22 +192,6 @@ describe('the verifier', () => {
     pool.tasks[1]?.finish();
     await until(() => next.calls === 1, { what: 'the next outcome' });
     expect(told(next)).toBe('verified');
-  });
-
-  it('says unavailable when a thread dies, remembers nothing, and verifies the next', async () => {
-    const { pool, cache, verifier } = setUp();
-    const token = service.token();
-    const lost = [ask(verifier, token), ask(verifier, service.token())];
-    await turn();
-    pool.tasks[0]?.fail();
-    await until(() => lost.every(({ calls }) => calls === 1), { what: 'two outcomes' });
-    expect(lost.map(told)).toEqual(['unavailable', 'unavailable']);
-    expect(cache.size).toBe(0);
-    const again = ask(verifier, token);
-    await turn();
-    pool.tasks[1]?.finish();
-    await until(() => again.calls === 1, { what: 'the outcome of the second try' });
-    expect(told(again)).toBe('verified');
   });
 
   it('gives up on a late task, replaces the threads, and calls no waiter twice', async () => {

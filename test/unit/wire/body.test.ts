@@ -1,20 +1,16 @@
 import { Type } from 'typebox';
 import { describe, expect, it } from 'vitest';
-import { bodyReader } from '../../../shared/wire/body.ts';
-import { closed, FreeForm, nullable } from '../../../shared/wire/fields.ts';
-import { refusal } from '../../support/refusal.ts';
+import { bodyReader } from '../../../shared/wire/api/body.ts';
+import { closed, FreeForm, nullable } from '../../../shared/wire/api/fields.ts';
+import { refusal } from '../../support/base/refusal.ts';
 
 const Inner = closed({ must: Type.String(), may: Type.Optional(Type.Integer()) });
 const read = bodyReader(
   closed({
-    name: Type.String(),
-    may: Type.Optional(Type.String()),
-    own_null: Type.Optional(nullable(Type.String())),
-    inner: Type.Optional(Inner),
-    inner_or_null: Type.Optional(nullable(Inner)),
-    list: Type.Optional(Type.Array(Inner)),
-    free: Type.Optional(FreeForm),
-    anything: Type.Optional(Type.Unknown()),
+    ...{ name: Type.String(), may: Type.Optional(Type.String()) },
+    ...{ own_null: Type.Optional(nullable(Type.String())), inner: Type.Optional(Inner) },
+    ...{ inner_or_null: Type.Optional(nullable(Inner)), list: Type.Optional(Type.Array(Inner)) },
+    ...{ free: Type.Optional(FreeForm), anything: Type.Optional(Type.Unknown()) },
   }),
 );
 

@@ -5,8 +5,8 @@ import {
   parseCatalogPublication,
   parseCatalogTerms,
   renderCatalogTerms,
-} from '../../../shared/wire/catalog.ts';
-import { shapeReader } from '../../../shared/wire/shape.ts';
+} from '../../../shared/wire/api/catalog.ts';
+import { shapeReader } from '../../../shared/wire/api/shape.ts';
 
 const read = shapeReader(CatalogPublication);
 const termsOf = (...permissions: readonly object[]) =>

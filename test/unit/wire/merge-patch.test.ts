@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { mergePatch } from '../../../shared/wire/merge-patch.ts';
+import { mergePatch } from '../../../shared/wire/api/merge-patch.ts';
 
 describe('mergePatch', () => {
   /** RFC 7396, appendix A. */

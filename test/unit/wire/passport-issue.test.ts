@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { UnixMillis } from '../../../shared/model/time.ts';
-import { parsePassportIssue } from '../../../shared/wire/passport-issue.ts';
+import { parsePassportIssue } from '../../../shared/wire/api/passport-issue.ts';
 
 const v1 = { path: 'v1', nowMs: 0 as UnixMillis } as const;
 const api = { ...v1, path: 'api' } as const;

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { must } from '../../../shared/errors/assert.ts';
-import { parseConstraints } from '../../../shared/wire/constraints.ts';
-import { parseGateRoutes } from '../../../shared/wire/gate-routes.ts';
-import { type Policy, policyHash, policyText } from '../../../shared/wire/policy-hash.ts';
+import { parseConstraints } from '../../../shared/wire/api/constraints.ts';
+import { parseGateRoutes } from '../../../shared/wire/api/gate-routes.ts';
+import { type Policy, policyHash, policyText } from '../../../shared/wire/api/policy-hash.ts';
 import { policyVectors } from '../../vectors/policies.ts';
 
 type Vector = (typeof policyVectors)[number]['policy'];
@@ -39,7 +39,7 @@ describe('policyHash', () => {
   });
 
   it('is in the contract for the policy without anything', () => {
-    const page = readFileSync(new URL('../../../docs/contract.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../../docs/contract/09-attestations.md', import.meta.url), 'utf8');
     const { text, policy_hash } = must(policyVectors[0], 'two vectors');
     expect(page).toContain(`\`${text}\``);
     expect(page).toContain(`\`${policy_hash}\``);

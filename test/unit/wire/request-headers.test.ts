@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { isKnownTo, readIfMatch } from '../../../control-plane/http/entity-tag.ts';
 import { readCookie } from '../../../control-plane/sessions/cookies.ts';
-import { isIdentity, trimBlanks } from '../../../shared/wire/request-headers.ts';
+import { isIdentity, trimBlanks } from '../../../shared/wire/api/request-headers.ts';
 import { shownPassport } from '../../../sidecar/intake/forward-auth/show-passport.ts';
 import { assertHandshake } from '../../../sidecar/intake/stream/handshake.ts';
 

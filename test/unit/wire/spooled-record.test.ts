@@ -1,19 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { limits } from '../../../shared/model/limits.ts';
-import { parseBatchItem } from '../../../shared/wire/attestation-batch.ts';
+import { parseBatchItem } from '../../../shared/wire/sync/attestation-batch.ts';
 import {
   inForm1,
   renderChainPart,
   renderOutcomePart,
   renderRecordRow,
   wholeRecord,
-} from '../../../shared/wire/spooled-record.ts';
-import type { RecordRow, SharedParts } from '../../../shared/wire/sync.ts';
+} from '../../../shared/wire/sync/spooled-record.ts';
+import type { RecordRow, SharedParts } from '../../../shared/wire/sync/sync.ts';
 import { attestLimits } from '../../../sidecar/attest/limits.ts';
-import { anySpooledRecord } from '../../support/arbitrary-spooled-record.ts';
-import { sampleId } from '../../support/sample-chains.ts';
-import { inParts, spooledRecord } from '../../support/spooled-record.ts';
+import { anySpooledRecord } from '../../support/data/arbitrary-spooled-record.ts';
+import { sampleId } from '../../support/data/sample-chains.ts';
+import { inParts, spooledRecord } from '../../support/data/spooled-record.ts';
 
 const source = { sidecarId: sampleId('side', 1), accountId: sampleId('acct', 1) };
 
@@ -54,7 +54,8 @@ describe('a row', () => {
         const row = inForm1(JSON.parse(renderRecordRow(inParts(record).head, 0, 0)));
         const whole = wholeRecord(row as RecordRow, inForm1(parts) as SharedParts);
         expect(whole).toEqual(inForm1(record));
-        const { policy_hash: _1, trust_level: _2, state_age_ms: _3, extras: _4, ...form1 } = record;
+        const { policy_hash: _1, trust_level: _2, state_age_ms: _3, extras: _4, ...rest } = record;
+        const { wallet_path: _5, ...form1 } = rest;
         expect(whole).toEqual(form1);
       }),
     );

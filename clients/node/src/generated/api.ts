@@ -6,7 +6,7 @@ export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'hold_not_found' | 'mcp_pin_not_found' | 'wallet_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'outcome_conflict' | 'amount_exceeds_hold' | 'spend_limit_exceeded' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'hold_not_found' | 'mcp_pin_not_found' | 'wallet_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'outcome_conflict' | 'amount_exceeds_hold' | 'spend_limit_exceeded' | 'channel_name_conflict' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -16,6 +16,10 @@ export interface ErrorBody {
     /** The field or parameter at fault, if there is one. */
     readonly param?: string;
   };
+  /** Of a refused security event: the code of RFC 8935 §2.4. */
+  readonly err?: string;
+  /** Of a refused security event: the message, for its transmitter. */
+  readonly description?: string;
 }
 
 export interface ReferenceIssue {
@@ -130,6 +134,8 @@ export interface Passport {
   readonly wallet_id: string | null;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
+  /** The suspensions that stand, oldest first; empty: none. */
+  readonly suspended_by: readonly Suspension[];
   /** When the passport was issued. */
   readonly issued_at: string;
   /** When it was created. */
@@ -190,6 +196,8 @@ export interface IssuedPassport {
   readonly wallet_id: string | null;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
+  /** The suspensions that stand, oldest first; empty: none. */
+  readonly suspended_by: readonly Suspension[];
   /** When the passport was issued. */
   readonly issued_at: string;
   /** When it was created. */
@@ -236,6 +244,8 @@ export interface PassportListItem {
   readonly wallet_id: string | null;
   /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
+  /** The suspensions that stand, oldest first; empty: none. */
+  readonly suspended_by: readonly Suspension[];
   /** When the passport was issued. */
   readonly issued_at: string;
   /** When it was created. */
@@ -397,7 +407,7 @@ export interface GateConstraints {
     readonly unpriced?: 'block' | 'permit' | null;
     /** Whether all passports share the limit (`gate`, the default) or each has its own (`passport`). */
     readonly per?: 'gate' | 'passport' | null;
-    /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+    /** The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8. */
     readonly alert_at?: number | null;
   } | null;
   /** Domains that a request may target: `api.example.com` or `*.example.com`. */
@@ -432,6 +442,11 @@ export interface GateConstraints {
       readonly not_requester?: boolean | null;
       /** Whether the person does not answer whose email address or `user_id` is the owner of the passport. */
       readonly not_owner?: boolean | null;
+      /**
+       * Whether people who could have opened the links of each other count as one, for `count` and
+       * `not_requester`. Default false.
+       */
+      readonly independent?: boolean | null;
     } | null;
     /** Whether each answer is signed with a passkey. Default false. */
     readonly passkey?: boolean | null;
@@ -723,6 +738,18 @@ export interface GateListItem {
   readonly permit_count: number;
   /** Of these, BLOCK. */
   readonly block_count: number;
+  /** Who answers its approvals; null: the gate names no approvers. */
+  readonly approvers: {
+    /** How many different people have to approve. */
+    readonly count: number;
+    /**
+     * Whether people who could have opened the links of each other count as one, for `count` and
+     * `not_requester`. Default false.
+     */
+    readonly independent: boolean;
+    /** How many different people could answer now. */
+    readonly able: number;
+  } | null;
 }
 
 export interface GatePage {
@@ -1128,6 +1155,8 @@ export interface Suspend {
   readonly pii?: readonly PiiFinding[];
   /** Id of the approval, `appr_…`. */
   readonly approval_id: string;
+  /** The page of the console where a person answers. */
+  readonly approval_url?: string;
   /** When it expires; null if it never expires. */
   readonly expires_at: string;
 }
@@ -1370,6 +1399,10 @@ export interface ApprovalDetail {
     readonly signed: boolean;
     /** The name of the person today; null if the person was removed. */
     readonly name: string | null;
+    /** The `key_id` or `user_id` that invited the person; null: nobody, or not known. */
+    readonly invited_by: string | null;
+    /** The name of that person or key today; null if there is none. */
+    readonly invited_by_name: string | null;
     /** False if the person may not answer any more. */
     readonly counts: boolean;
     /** What the passkey signed, and its public key; null if it signed nothing. */
@@ -1377,6 +1410,8 @@ export interface ApprovalDetail {
   }[];
   /** Amount of the request, in millionths of a USD; null if it had none. */
   readonly amount_micro_usd: number | null;
+  /** The name of the person or key in `resolved_by` today; null if there is none. */
+  readonly resolved_by_name: string | null;
   /** How many different people have to approve. */
   readonly answers_needed: number;
   /** How many more. 0 once it is resolved. */
@@ -1390,7 +1425,7 @@ export interface ApprovalDetail {
     /** Whether the caller may approve or deny now. */
     readonly may_answer: boolean;
     /** Why not; null if the caller may. */
-    readonly why_not: 'resolved' | 'answered' | 'scope' | 'api_key' | 'role' | 'not_named' | 'requester' | 'requester_unknown' | 'no_passkey' | null;
+    readonly why_not: 'resolved' | 'answered' | 'scope' | 'api_key' | 'role' | 'not_named' | 'requester' | 'requester_unknown' | 'unconfirmed' | 'accepted_later' | 'one_person' | 'no_passkey' | null;
     /** The same in words, with what to do. */
     readonly message: string | null;
     /** Whether each answer is signed with a passkey. */
@@ -1567,6 +1602,8 @@ export interface McpPinResolution {
 export interface McpGuardPin {
   /** Id of the pin, `mpin_…`. */
   readonly pin_id: string;
+  /** The page of the console that shows the difference. */
+  readonly pin_url: string;
   /** The name of the tool. */
   readonly tool: string;
   /** `changed` waits for a person; `rejected` keeps in force what was accepted before. */
@@ -1624,17 +1661,14 @@ export interface WalletCreation {
   readonly name: string;
   /** The wallet above it; null: it is a root. */
   readonly parent_wallet_id?: string | null;
-  /**
-   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
-   * enterprise plan can have; null if unlimited.
-   */
+  /** Limits of the wallet, in UTC calendar windows; one that is absent is none. */
   readonly limits?: WalletLimitsChange | null;
   /**
    * `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
    * it alone, and may not sum to more than those of the parent.
    */
   readonly share?: 'pot' | 'reserved' | null;
-  /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+  /** The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8. */
   readonly alert_at?: number | null;
   /**
    * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -1648,17 +1682,14 @@ export interface WalletPatch {
   readonly name?: string | null;
   /** The wallet above it; null: it is a root. */
   readonly parent_wallet_id?: string | null;
-  /**
-   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
-   * enterprise plan can have; null if unlimited.
-   */
+  /** Merged into the limits of the wallet; null removes one, or all. */
   readonly limits?: WalletLimitsChange | null;
   /**
    * `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
    * it alone, and may not sum to more than those of the parent.
    */
   readonly share?: 'pot' | 'reserved' | null;
-  /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+  /** The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8. */
   readonly alert_at?: number | null;
   /** Merged into the labels; null removes one, or all. */
   readonly labels?: Readonly<Record<string, unknown>> | null;
@@ -1670,6 +1701,27 @@ export interface WalletPatch {
   readonly status?: 'active' | 'frozen' | null;
   /** When it was created. */
   readonly created_at?: string | null;
+  /** What is left of each of its limits, by their names. */
+  readonly usage?: {
+    /** The most that may be spent in a UTC hour. */
+    readonly hourly_usd?: WalletUsage;
+    /** The most that may be spent in a UTC day. */
+    readonly daily_usd?: WalletUsage;
+    /** The most that may be spent in a UTC month. */
+    readonly monthly_usd?: WalletUsage;
+    /** The most that all its requests may spend together, in USD. */
+    readonly total_usd?: WalletUsage;
+    /** Requests in a UTC minute. */
+    readonly requests_per_minute?: WalletUsage;
+    /** Requests in a UTC day. */
+    readonly requests_per_day?: WalletUsage;
+  } | null;
+  /** Passports in the wallet itself that may still be used. */
+  readonly passports?: number | null;
+  /** The newest 200 wallets below it. `GET /wallets?parent_wallet_id=` lists all. */
+  readonly children?: readonly Wallet[] | null;
+  /** How many wallets are below it. */
+  readonly children_total?: number | null;
 }
 
 export interface WalletLimits {
@@ -1715,14 +1767,14 @@ export interface Wallet {
   readonly name: string;
   /** The wallet above it; null: it is a root. */
   readonly parent_wallet_id: string | null;
-  /** Its limits, in UTC calendar windows; one that is absent is none. */
+  /** Limits of the wallet, in UTC calendar windows; one that is absent is none. */
   readonly limits: WalletLimits;
   /**
    * `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
    * it alone, and may not sum to more than those of the parent.
    */
   readonly share: 'pot' | 'reserved';
-  /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+  /** The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8. */
   readonly alert_at: number;
   /**
    * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -1757,17 +1809,14 @@ export interface WalletDetail {
   readonly name: string;
   /** The wallet above it; null: it is a root. */
   readonly parent_wallet_id: string | null;
-  /**
-   * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
-   * enterprise plan can have; null if unlimited.
-   */
+  /** Limits of the wallet, in UTC calendar windows; one that is absent is none. */
   readonly limits: WalletLimits;
   /**
    * `pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for
    * it alone, and may not sum to more than those of the parent.
    */
   readonly share: 'pot' | 'reserved';
-  /** The fraction of a spend limit at which `spend_limit.approaching` fires. Default 0.8. */
+  /** The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8. */
   readonly alert_at: number;
   /**
    * Names of your own, up to 16, each with a text of up to 63 characters, such as `team`. No decision
@@ -1930,7 +1979,7 @@ export interface StandingApprovalPage {
   readonly next_cursor: string | null;
 }
 
-export type HoldAsk = true | {
+export type HoldAsk = boolean | {
   /** From 60 to 604800. Default: as the gate has it, else 3600. */
   readonly expires_in_s?: number | null;
 };
@@ -1939,6 +1988,15 @@ export interface PermitHold {
   /** What is held, in USD. */
   readonly amount_usd: number;
   /** When it ends without an outcome. */
+  readonly expires_at: string;
+}
+
+export interface HoldState {
+  /** `open`, then `settled` (served), `released` (failed) or `expired` (no outcome came in time). */
+  readonly status: 'open' | 'settled' | 'released' | 'expired';
+  /** What is held, or was, in USD. */
+  readonly amount_usd: number;
+  /** When it ends, or would have, without an outcome. */
   readonly expires_at: string;
 }
 
@@ -1979,14 +2037,7 @@ export interface PermitOutcome {
   /** When it was reported. */
   readonly reported_at: string | null;
   /** Null: the PERMIT was not held. */
-  readonly hold: {
-    /** `open`, then `settled` (served), `released` (failed) or `expired` (no outcome came in time). */
-    readonly status: 'open' | 'settled' | 'released' | 'expired';
-    /** As reported, in USD; null: all that was held. */
-    readonly amount_usd: number;
-    /** When it expires; null if it never expires. */
-    readonly expires_at: string;
-  } | null;
+  readonly hold: HoldState | null;
   /** What the PERMIT counts now, in USD; null if it has no amount. */
   readonly counts_usd: number | null;
   /** What was refunded so far, in USD. */
@@ -2061,6 +2112,8 @@ export interface Attestation {
   readonly asserted?: boolean | null;
   /** The passport, gate or account whose chain this record belongs to. */
   readonly chain_id: string;
+  /** Ids of the conditions that failed; null without conditions. */
+  readonly conditions?: readonly string[] | null;
   /** The checks made, in order. The last one determined the decision. */
   readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
   /** What was decided. */
@@ -2070,6 +2123,20 @@ export interface Attestation {
    * personal data in it.
    */
   readonly domain?: string | null;
+  /** Answer of an external decision point; null: none was asked. */
+  readonly external?: {
+    /** Commitment to a value, `sha256:` and hex. */
+    readonly commitment: string | null;
+    /** What was decided. */
+    readonly decision: boolean | null;
+  } | null;
+  /** Commitments to the values that the decision read; null: none. */
+  readonly facts?: readonly {
+    /** Commitment to a value, `sha256:` and hex. */
+    readonly commitment: string;
+    /** JSON pointer of the value. */
+    readonly path: string;
+  }[] | null;
   /** The gate that decided; null for a decision without a gate. */
   readonly gate_id: string | null;
   /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the record without hash and signature. */
@@ -2082,6 +2149,8 @@ export interface Attestation {
   readonly passport_id: string | null;
   /** The requested permission; null if none. */
   readonly permission_key: string | null;
+  /** The `jti` of the permit token in the answer; null: none. */
+  readonly permit_token?: string | null;
   /** Where personal data was found, never the data itself. */
   readonly pii: readonly {
     /** JSON pointer into the request. */
@@ -2108,6 +2177,17 @@ export interface Attestation {
   readonly resolution: 'approved' | 'denied' | 'expired' | 'voided' | 'settled' | 'released' | 'extended' | 'refunded' | 'reported' | null;
   /** Place in the chain, from 1. */
   readonly sequence: number;
+  /** What another policy would have decided; null: none. */
+  readonly shadow?: {
+    /** Id of the condition that decided; null: none did. */
+    readonly condition: string | null;
+    /** What was decided. */
+    readonly decision: 'PERMIT' | 'SUSPEND' | 'BLOCK' | null;
+    /** Hash of the policy that decided; null without a gate, or if the policy is not on record. */
+    readonly policy_hash: string;
+    /** Reason code; null for a PERMIT. */
+    readonly reason: string | null;
+  } | null;
   /** base64url of the Ed25519 signature over the hash; docs/verify.md says over which text exactly. */
   readonly signature: string;
   /** `kid` of the key that signed, in the JWKS. */
@@ -2124,8 +2204,17 @@ export interface Attestation {
   readonly timestamp: string;
   /** Trust level of the gate when it decided; null without a gate. */
   readonly trust_level?: 'L1' | 'L2' | 'L3' | null;
+  /** Units of what is no money, by name; null: none. */
+  readonly units?: Readonly<Record<string, unknown>> | null;
+  /** Commitment to the person behind the agent; null: not known. */
+  readonly user?: string | null;
   /** Wallet of the passport, `wal_…`; null without one. */
   readonly wallet_id?: string | null;
+  /**
+   * Digests of the wallets of the passport, from its own to the root, as the source of the record knew
+   * them; empty: none, null: not known.
+   */
+  readonly wallet_path?: readonly string[] | null;
 }
 
 export interface AttestationPage {
@@ -2384,7 +2473,7 @@ export interface Federation {
   }[];
   /** When the keys were last read where they are published; null if they were pasted. */
   readonly keys_read_at: string | null;
-  /** Why the keys could not be read the last time; null if they could. */
+  /** Why the keys could not be read the last time, or what of them was passed over; null: neither. */
   readonly keys_fault: string | null;
 }
 
@@ -2465,7 +2554,7 @@ export interface FederationUpdate {
   }[] | null;
   /** When the keys were last read where they are published; null if they were pasted. */
   readonly keys_read_at?: string | null;
-  /** Why the keys could not be read the last time; null if they could. */
+  /** Why the keys could not be read the last time, or what of them was passed over; null: neither. */
   readonly keys_fault?: string | null;
 }
 
@@ -2506,6 +2595,10 @@ export interface TokenStep {
 export interface TokenPassport {
   /** Id of the passport, `pass_…`. */
   readonly passport_id: string;
+  /** Current status. */
+  readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
+  /** The suspensions that stand, oldest first; empty: none. */
+  readonly suspended_by: readonly Suspension[];
   /**
    * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
    * active or suspended.
@@ -2526,7 +2619,7 @@ export interface FederationClaims {
   readonly agent_id?: string | null;
   /** Names permissions: a list of texts, or texts with blanks between them. */
   readonly permissions?: string | null;
-  /** Names the trust tier; a token without it gets L1. */
+  /** Names the trust tier; a token without it gets L1, one with another form is no passport. */
   readonly trust_tier?: string | null;
   /** Names the owner. */
   readonly owner?: string | null;
@@ -2537,8 +2630,28 @@ export interface PassportOwner {
   readonly owner: string;
   /** Current status. */
   readonly status: 'active' | 'suspended';
-  /** How many passports of this owner there are, whatever their own status. */
+  /** The suspensions that stand, oldest first; empty: none. */
+  readonly suspended_by: readonly Suspension[];
+  /** How many passports have this owner, whatever their status, or are suspended because they had. */
   readonly passports: number;
+  /** False: no passport has this owner. A suspension binds all the same. */
+  readonly seen: boolean;
+}
+
+export interface Suspension {
+  /** Whose it is: `account`, by a person or a key, or the id of an issuer, by a security event. */
+  readonly cause: string;
+  /** When it began. */
+  readonly since: string;
+  /** Type of the security event; null: none. */
+  readonly event: string | null;
+  /** Of a passport that is suspended with this owner; absent: by itself. */
+  readonly owner?: string;
+}
+
+export interface Reactivation {
+  /** The issuer whose suspension ends. Default: the account's own ends. */
+  readonly issuer_id?: string | null;
 }
 
 export interface IssuerPage {
@@ -2635,6 +2748,11 @@ export interface RetentionUpdate {
    * the operator keeps records.
    */
   readonly days: number | null;
+  /**
+   * Records of the passports, gates and account of the caller that arrived before may be in archives, and
+   * lists lack them; null: none are.
+   */
+  readonly archived_before?: string | null;
 }
 
 export interface Retention {
@@ -2658,7 +2776,7 @@ export interface WhoAmI {
   /** Who calls. */
   readonly actor: Actor;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'users:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
   /** When the key ends; null: never. */
   readonly expires_at: string | null;
 }
@@ -2685,7 +2803,7 @@ export interface ApiKey {
   /** Name, for people. */
   readonly name: string;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'users:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
   /** `live` or `test`: two environments that are kept apart. */
   readonly mode: 'live' | 'test';
   /** First 12 characters of the key, to recognise it by. */
@@ -2706,7 +2824,7 @@ export interface NewApiKey {
   /** Name, for people. */
   readonly name: string;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
+  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'users:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
   /** `live` or `test`: two environments that are kept apart. */
   readonly mode: 'live' | 'test';
   /** First 12 characters of the key, to recognise it by. */
@@ -3625,8 +3743,8 @@ export interface PassportsResource {
   }, options?: CallOptions): List<PassportListItem, PassportPage>;
   /** Get a passport. Needs a key with the scope `passports:read`. */
   get(id: string, options?: CallOptions): Promise<Passport>;
-  /** Reactivate a suspended passport. Needs a key with the scope `passports:revoke`. */
-  reactivate(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Passport>;
+  /** End a suspension of a passport. Needs a key with the scope `passports:revoke`. */
+  reactivate(id: string, body?: Reactivation, options?: CallOptions): Promise<Passport>;
   /** Revoke a passport for ever. Needs a key with the scope `passports:revoke`. */
   revoke(id: string, body?: PassportRevocation, query?: {
     /**
@@ -3635,7 +3753,7 @@ export interface PassportsResource {
      */
     readonly wait_ms?: number;
   }, options?: CallOptions): Promise<Revocation>;
-  /** Suspend an active passport. Needs a key with the scope `passports:revoke`. */
+  /** Suspend a passport. Needs a key with the scope `passports:revoke`. */
   suspend(id: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<Passport>;
   /** Ask whether a passport is valid now. Needs a key with the scope `passports:read`. */
   verify(id: string, options?: CallOptions): Promise<Verification>;
@@ -3644,8 +3762,8 @@ export interface PassportsResource {
 }
 
 export interface OwnersResource {
-  /** Reactivate the passports of an owner. Needs a key with the scope `passports:revoke`. */
-  reactivate(owner: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<PassportOwner>;
+  /** End a suspension of an owner. Needs a key with the scope `passports:revoke`. */
+  reactivate(owner: string, body?: Reactivation, options?: CallOptions): Promise<PassportOwner>;
   /** Suspend all passports of an owner. Needs a key with the scope `passports:revoke`. */
   suspend(owner: string, body?: Readonly<Record<string, unknown>>, options?: CallOptions): Promise<PassportOwner>;
 }

@@ -34,7 +34,7 @@ const purposes = {
 export const isAttachment = (value: unknown): value is Json =>
   isObject(value) && kinds.some((kind) => kind in value);
 
-/** What the records of an export name, behind its chains (docs/verify.md, 1 and 6). Methods throw `Fault`. */
+/** What the records of an export name, after its chains (docs/verify.md, 1 and 6). Methods throw `Fault`. */
 export class Attachments {
   readonly #crypto: ExportCrypto;
   readonly #named = { policy: new Set<string>(), catalog: new Set<string>(), passport: new Set<string>() };

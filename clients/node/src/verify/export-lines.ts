@@ -127,7 +127,7 @@ export function jsonLineReader(): (line: string) => LineRead {
     return { kind: line === chainClosed || line === `${chainClosed},` ? 'closing' : 'misplaced' };
   }
 
-  /** One of several, with a comma behind it unless it is the last. */
+  /** One of several, with a comma after it unless it is the last. */
   function readItem(line: string, more: 'records' | 'attachments', last: 'closing' | 'last'): LineRead {
     const isLast = !line.endsWith(',');
     expected = isLast ? last : more;

@@ -86,17 +86,26 @@ const earlierRecord = {
   timestamp: time,
 };
 const record = { ...earlierRecord, refers_to: orNull(idOf('att|appr')), source_account: idOf('acct') };
+const shadow = { condition: orNull(text), decision: orNull(text), policy_hash: hash, reason: orNull(text) };
 const record2 = {
   ...record,
   approval_id: orNull(idOf('s?appr')),
   asserted: truth,
+  conditions: orNull(listOf(text)),
   domain: orNull(text),
+  external: orNull((value) => hasMembers(value, { commitment: orNull(hash), decision: orNull(truth) })),
+  facts: orNull(listOf((value) => hasMembers(value, { commitment: hash, path: text }))),
   hold_expires_at: orNull(time),
+  permit_token: orNull(text),
   policy_hash: orNull(hash),
   proof: orNull(text),
+  shadow: orNull((value) => hasMembers(value, shadow)),
   state_age_ms: orNull(integer),
   trust_level: orNull(text),
+  units: orNull((value) => isObject(value) && Object.values(value).every(integer)),
+  user: orNull(hash),
   wallet_id: orNull(idOf('wal')),
+  wallet_path: orNull(listOf(matching(/^[\w-]{22}$/))),
 };
 
 export interface Manifest {

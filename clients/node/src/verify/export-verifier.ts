@@ -78,7 +78,7 @@ export class ExportVerifier {
   /** Converts a line of the file to jsonl; the first line shows the format. */
   #readLine: ((line: string) => LineRead) | null = null;
   #state: State = { kind: 'start' };
-  /** Of the newest header; behind the end, of the first broken chain. */
+  /** Of the newest header; after the end, of the first broken chain. */
   #chainId: string | null = null;
   #head: Head = { sequence: 0, hash: null };
   /** What the log has of this chain, by its header. */
@@ -250,7 +250,7 @@ export class ExportVerifier {
     demand(isInForce, 'key_not_yet_valid', 'the key is newer than the export');
     const isLogged = this.#logged?.sequence !== sequence || this.#logged.hash === hash;
     demand(isLogged, 'log_proof_differs', 'the log has another record here');
-    // Behind an archive, the first record not older may be in it.
+    // After an archive, the first record not older may be in it.
     const mayBeOlder = sequence !== chain.first_sequence || followsArchive(chain);
     const isSince = mayBeOlder || manifest.since === null || timestamp >= manifest.since;
     demand(isSince, 'chain_start', 'the chain begins before since');

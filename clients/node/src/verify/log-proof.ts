@@ -1,5 +1,5 @@
 import { encode, fromBase64, isObject, toBase64Url } from './canonical.ts';
-import { verifies } from './keys.ts';
+import { keysOf, verifies } from './keys.ts';
 import { type NoteKey, readLogPolicy } from './log-policy.ts';
 import { rootOf, sha256 } from './merkle.ts';
 
@@ -20,8 +20,24 @@ export type LogProofVerdict =
       readonly size: number;
       /** Names of the policy. */
       readonly witnesses: readonly string[];
+      readonly untimely?: readonly string[];
     }
-  | { readonly valid: false; readonly fault: keyof typeof logProofFaults };
+  | {
+      readonly valid: false;
+      readonly fault: keyof typeof logProofFaults;
+      /** Names of the witnesses whose cosignatures do not count, because of their time. Absent: none. */
+      readonly untimely?: readonly string[];
+    };
+
+export interface LogProofOptions {
+  /** The JWK set of the service: no cosignature counts that is older than the log's key. Default: any age. */
+  readonly jwks?: unknown;
+  /** Unix milliseconds; a cosignature counts up to 5 minutes later. Default: now. */
+  readonly nowMs?: number;
+}
+
+/** As far as the clock of a witness may be ahead. */
+const witnessClockMsMax = 300_000;
 
 interface Head {
   readonly chainId: string;
@@ -33,30 +49,53 @@ type Bytes = Uint8Array<ArrayBuffer>;
 
 /**
  * Whether a tlog-proof of `GET /v1/attestations/{id}/proof` holds, by a tlog-policy that names logs and
- * witnesses (docs/log.md). Throws TypeError for a policy with a mistake, and nothing else. Compare `head`
+ * witnesses (docs/log.md). Throws TypeError for a policy with a mistake, or no JWK set. Compare `head`
  * with the record of that sequence in an export that verifies: the proof alone says nothing of records.
  */
-export async function verifyLogProof(proof: string, policy: string): Promise<LogProofVerdict> {
+export async function verifyLogProof(
+  proof: string,
+  policy: string,
+  { jwks, nowMs = Date.now() }: LogProofOptions = {},
+): Promise<LogProofVerdict> {
   const { logs, witnesses, isQuorum } = await readLogPolicy(policy);
+  const known = jwks === undefined ? [] : [...(await keysOf(jwks)).values()];
   const read = readProof(proof);
   if (read === null) return invalid('malformed');
   const { head, text, origin, size, signatures } = read;
-  const states = async (key: NoteKey) => {
+  const signed = async (key: NoteKey): Promise<readonly Bytes[] | 'forged'> => {
     const own = signatures.filter(({ name, keyId }) => name === key.name && keyId === key.keyId);
     const good = await Promise.all(own.map(({ bytes }) => isSigned(key, text, bytes)));
-    return own.length === 0 ? 'unsigned' : good.every(Boolean) ? 'signed' : 'forged';
+    return good.every(Boolean) ? own.map(({ bytes }) => bytes) : 'forged';
   };
-  const byLog = await Promise.all(logs.filter(({ name }) => name === origin).map(states));
+  const ofLog = logs.filter(({ name }) => name === origin);
+  const byLog = await Promise.all(ofLog.map(signed));
   const cosigned = await Promise.all(
-    [...witnesses].map(async ([name, key]) => [name, await states(key)] as const),
+    [...witnesses].map(async ([name, key]) => [name, await signed(key)] as const),
   );
   if ([...byLog, ...cosigned.map(([, state]) => state)].includes('forged')) return invalid('forged');
-  if (!byLog.includes('signed')) return invalid('unknown_log');
-  const names = cosigned.filter(([, state]) => state === 'signed').map(([name]) => name);
-  if (!isQuorum(new Set(names))) return invalid('not_witnessed');
-  if (!(await isIncluded(read))) return invalid('not_included');
-  return { valid: true, head, origin, size, witnesses: names };
+  const signers = ofLog.filter((_, at) => byLog[at]?.length !== 0);
+  if (signers.length === 0) return invalid('unknown_log');
+  const begins = known
+    .filter(
+      ({ purpose, x }) => purpose === 'log' && signers.some((key) => toBase64Url(key.x) === toBase64Url(x)),
+    )
+    .map(({ nbf }) => nbf * 1_000);
+  const fromMs = begins.length === 0 ? 0 : Math.min(...begins);
+  const isTimely = (bytes: Bytes) => timeOf(bytes) >= fromMs && timeOf(bytes) <= nowMs + witnessClockMsMax;
+  const namesOf = (counts: boolean) =>
+    cosigned.flatMap(([name, own]) =>
+      own !== 'forged' && own.length > 0 && own.some(isTimely) === counts ? [name] : [],
+    );
+  const [names, untimely] = [namesOf(true), namesOf(false)];
+  const others = untimely.length === 0 ? {} : { untimely };
+  if (!isQuorum(new Set(names))) return { ...invalid('not_witnessed'), ...others };
+  if (!(await isIncluded(read))) return { ...invalid('not_included'), ...others };
+  return { valid: true, head, origin, size, witnesses: names, ...others };
 }
+
+/** Of a cosignature, in Unix milliseconds. */
+const timeOf = (bytes: Bytes): number =>
+  Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0)) * 1_000;
 
 /**
  * What a proof says that the log has, if its path leads to the root of its own checkpoint; else null. Does

@@ -3,7 +3,7 @@ import { signedEnvelopes } from '../../../../control-plane/attestations/envelope
 import { attestationsLimits } from '../../../../control-plane/attestations/limits.ts';
 import { dsseWriter } from '../../../../shared/attestation/export-dsse.ts';
 import { must } from '../../../../shared/errors/assert.ts';
-import { sampleChain, sampleKey } from '../../../support/sample-chains.ts';
+import { sampleChain, sampleKey } from '../../../support/data/sample-chains.ts';
 
 const { exportSliceRowsMax, exportSignedAtOnceMax } = attestationsLimits;
 

@@ -70,10 +70,7 @@ describe('a document', () => {
   it.each([
     { 'content-type': 'text/html' },
     { 'content-type': 'text/plain; charset=utf-8' },
-    { 'content-type': 'application/octet-stream' },
-    { 'content-type': 'application/jsonp' },
     { 'content-type': 'text/x+json' },
-    { 'content-type': '' },
     {},
   ])('is nothing that somebody has put on a host that calls it something else: %j', async (headers) => {
     await expect(fetchAs(headers)).rejects.toThrow('not JSON');

@@ -1,18 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { isGloballyRoutable, isIpLiteral } from '../../../../control-plane/webhooks/routable-address.ts';
+import {
+  isGloballyRoutable,
+  isIpLiteral,
+  isLinkLocal,
+} from '../../../../control-plane/webhooks/routable-address.ts';
 
 const global = [
-  '1.1.1.1',
-  '8.8.8.8',
-  '93.184.216.34',
-  '172.15.255.255',
-  '172.32.0.0',
-  '100.63.255.255',
-  '100.128.0.0',
-  '223.255.255.255',
-  '2606:4700:4700::1111',
-  '2a00:1450:4001:82a::200e',
-  '::ffff:8.8.8.8',
+  ...['1.1.1.1', '8.8.8.8', '93.184.216.34', '172.15.255.255', '172.32.0.0', '100.63.255.255', '100.128.0.0'],
+  ...['223.255.255.255', '2606:4700:4700::1111', '2a00:1450:4001:82a::200e', '::ffff:8.8.8.8'],
 ];
 
 /** Each with where it would lead. */
@@ -72,6 +67,22 @@ describe('an address', () => {
 
   it.each(Object.entries(notGlobal))('%s is not: %s', (address) => {
     expect(isGloballyRoutable(address)).toBe(false);
+  });
+
+  it.each([
+    ...['169.254.169.254', '169.254.0.1', '0xa9fea9fe', '::ffff:169.254.169.254', '::169.254.169.254'],
+    ...['fe80::1', 'fe80::1%eth0', 'febf::1', '64:ff9b::a9fe:a9fe', '2002:a9fe:a9fe::', 'fd00:ec2::254'],
+    ...['FD00:0EC2:0:0:0:0:0:254', 'fd00:c1::a9fe:a9fe', 'fd20:ce::254', '100.100.100.200'],
+  ])('%s leads to the link, or to a metadata service', (address) => {
+    expect(isLinkLocal(address)).toBe(true);
+    expect(isGloballyRoutable(address)).toBe(false);
+  });
+
+  it.each([
+    ...['127.0.0.1', '10.0.0.1', '169.253.255.255', '169.255.0.1', '::1', 'fec0::1', 'fd00:ec2::255'],
+    ...['2606:4700:a9fe:a9fe::1', '100.100.100.201', 'example.com', ''],
+  ])('%s does not', (address) => {
+    expect(isLinkLocal(address)).toBe(false);
   });
 
   it('is told apart from a name', () => {

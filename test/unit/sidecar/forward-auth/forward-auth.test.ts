@@ -9,7 +9,7 @@ import { type CheckReply, errorReply } from '../../../../sidecar/decide/replies.
 import type { Reply } from '../../../../sidecar/http/server.ts';
 import { ForwardAuth } from '../../../../sidecar/intake/forward-auth/forward-auth.ts';
 import type { TokenOutcome } from '../../../../sidecar/verify/verifier.ts';
-import { refusal } from '../../../support/refusal.ts';
+import { refusal } from '../../../support/base/refusal.ts';
 
 const moment = momentOf(systemClock);
 const requestId = 'req_01m7w8f9hmk9xzhvcz13er4z9h' as RequestId;
@@ -43,16 +43,8 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
     { trust, headers: [] },
   );
   const head = {
-    method: 'GET',
-    path: `/${route.gateId}`,
-    query: '',
-    authorization: '',
-    headers: ['', key],
-    repeated: null,
-    contentEncoding: '',
-    traceparent: '',
-    tracestate: '',
-    remoteAddress,
+    ...{ method: 'GET', path: `/${route.gateId}`, query: '', authorization: '', headers: ['', key] },
+    ...{ repeated: null, contentEncoding: '', traceparent: '', tracestate: '', remoteAddress },
   };
   forwardAuth.handle(head, route, { requestId, nowMs: moment.nowMs });
   return how;
@@ -109,15 +101,8 @@ describe('a question', () => {
       { trust: 'loopback', headers: [] },
     );
     const head = {
-      method: 'GET',
-      path: `/${route.gateId}`,
-      query: '',
-      authorization: 'Passport token',
-      headers: ['', ''],
-      repeated: null,
-      contentEncoding: '',
-      traceparent: '',
-      tracestate: '',
+      ...{ method: 'GET', path: `/${route.gateId}`, query: '', authorization: 'Passport token' },
+      ...{ headers: ['', ''], repeated: null, contentEncoding: '', traceparent: '', tracestate: '' },
       remoteAddress: '127.0.0.1',
     };
     const outcome = forwardAuth.handle(head, route, { requestId, nowMs: moment.nowMs });

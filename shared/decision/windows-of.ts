@@ -1,0 +1,104 @@
+import type { GateId, PassportId } from '../model/ids.ts';
+import type { StandingApprovalTerms } from '../model/standing-approval.ts';
+import type { UnixMillis } from '../model/time.ts';
+import { type Wallet, walletLimits, walletWindows } from '../model/wallet.ts';
+import { type Counter, type CounterKey, counterKey } from '../quota/counter.ts';
+import type { WindowName } from '../quota/window.ts';
+import { counterOf, type WindowLimit } from '../quota/window-limit.ts';
+
+/** A window that a PERMIT takes units from. */
+export interface DrawnWindow {
+  readonly of: Counter;
+  /** The name of `of` in the ledger. */
+  readonly counter: CounterKey;
+  readonly window: WindowName;
+  /** Requests or micro-USD. */
+  readonly limit: number;
+  /** When a `total` ends; null for a window of the calendar. */
+  readonly endsAtMs: UnixMillis | null;
+  /** Of a lane of a wallet: the limit of the wallet, which all its lanes share. */
+  readonly baseLimit?: number | undefined;
+}
+
+/** Those that money, and those that requests are taken from. */
+export interface DrawnOf {
+  readonly spend: readonly DrawnWindow[];
+  readonly rate: readonly DrawnWindow[];
+}
+
+export interface DrawnWindows extends DrawnOf {
+  /** By wallet, from the passport's own up to the root. */
+  readonly levels: readonly DrawnOf[];
+}
+
+interface Limited {
+  readonly spendWindows: readonly WindowLimit[];
+  /** Absent: not asked for. */
+  readonly rateWindows?: readonly WindowLimit[];
+}
+
+type DrawnWallet = Pick<Wallet, 'walletId' | 'key' | 'limits' | 'share' | 'setAside'>;
+
+/**
+ * The windows that a PERMIT of this passport at this gate draws on: the gate's, then the passport's own, then
+ * those of its wallets. By a standing approval it draws on `totalOf` it, too; one that an approval pays draws
+ * on no money.
+ */
+export function windowsOf({
+  gate,
+  passport,
+  wallets = [],
+}: {
+  /** Null: no gate was named. */
+  readonly gate: (Limited & { readonly gateId: GateId }) | null;
+  readonly passport: Limited & { readonly passportId: PassportId };
+  /** Its own, and those above it up to the root. */
+  readonly wallets?: readonly DrawnWallet[];
+}): DrawnWindows {
+  const ofLimit = (each: WindowLimit): DrawnWindow => {
+    const { window, limit } = each;
+    return drawn(counterOf(each, gate?.gateId ?? null, passport.passportId), { window, limit });
+  };
+  return {
+    spend: [...(gate?.spendWindows ?? []), ...passport.spendWindows].map(ofLimit),
+    rate: [...(gate?.rateWindows ?? []), ...(passport.rateWindows ?? [])].map(ofLimit),
+    levels: walletWindows(wallets).map((lanes) => {
+      const ofKind = (kind: 'wallet_spend' | 'wallet_rate') =>
+        lanes
+          .filter(({ name }) => walletLimits[name].kind === kind)
+          .map(({ wallet: { key: wallet }, name, lane, limit, walletLimit: baseLimit }) =>
+            drawn({ kind, wallet, lane }, { window: walletLimits[name].window, limit, baseLimit }),
+          );
+      return { spend: ofKind('wallet_spend'), rate: ofKind('wallet_rate') };
+    }),
+  };
+}
+
+/** What a PERMIT by this standing approval draws on beside. */
+export const totalOf = (
+  {
+    standingApprovalId,
+    totalMicroUsd: limit,
+    expiresAtMs: endsAtMs,
+  }: Pick<StandingApprovalTerms, 'standingApprovalId' | 'totalMicroUsd'> & {
+    /** Null: it is over. */
+    readonly expiresAtMs: UnixMillis | null;
+  },
+  gateId: GateId,
+): DrawnWindow =>
+  drawn({ kind: 'standing_approval', gateId, standingApprovalId }, { window: 'total', limit, endsAtMs });
+
+const drawn = (
+  of: Counter,
+  { endsAtMs = null, ...rest }: Partial<DrawnWindow> & Pick<DrawnWindow, 'window' | 'limit'>,
+): DrawnWindow => ({ ...rest, of, counter: counterKey(of), endsAtMs });
+
+/** All windows that money, or requests, are taken from. */
+export const moneyOf = ({ spend, levels }: Omit<DrawnWindows, 'rate'>): readonly DrawnWindow[] => [
+  ...spend,
+  ...levels.flatMap((level) => level.spend),
+];
+export const requestsOf = ({ rate, levels }: Omit<DrawnWindows, 'spend'>): readonly DrawnWindow[] => [
+  ...rate,
+  ...levels.flatMap((level) => level.rate),
+];

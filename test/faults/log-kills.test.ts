@@ -1,3 +1,0 @@
-import { describeLogKills } from '../support/log-kills.ts';
-
-describeLogKills(6);
