@@ -137,7 +137,7 @@ const toldOf = (suspend: SuspendSettlement, { nowMs }: SettlementSender): Told =
 /**
  * An approval must hold money in every window of the passport's own limits, or the limits could be exceeded.
  */
-function findLackingHold(
+export function findLackingHold(
   { held, amount_micro_usd: amount, passport_id: passportId }: SuspendSettlement,
   { passports, wallets }: KnownThings,
 ): string | null {

@@ -80,7 +80,7 @@ interface WindowSum extends SpentOfWindow {
   latestMs: UnixMillis;
 }
 
-function addUp(spending: readonly SpendingRecord[], limits: SpendLimits): ReadonlyMap<string, WindowSum> {
+export function addUp(spending: readonly SpendingRecord[], limits: SpendLimits): ReadonlyMap<string, WindowSum> {
   const sums = new Map<string, WindowSum>();
   for (const { gateId, passportId, amountMicroUsd, timestampMs } of spending) {
     const ofGate = gateId === null ? undefined : limits.get(gateId);

@@ -1,11 +1,32 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import type { KnownThings } from '../../control-plane/attestations/judge-records.ts';
+import { findLackingHold } from '../../control-plane/decisions/judge-settlements.ts';
+import { addUp } from '../../control-plane/quota/alert-on-spend.ts';
+import { type HeldLeases, judgeTakes, type Take } from '../../control-plane/quota/judge-takes.ts';
 import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
-import { moneyOf, requestsOf, windowsOf } from '../../shared/decision/windows-of.ts';
+import {
+  type DrawnWindow,
+  moneyOf,
+  requestsOf,
+  totalOf,
+  windowsOf,
+} from '../../shared/decision/windows-of.ts';
+import type { Attestation, AttestationRecord } from '../../shared/model/attestation.ts';
 import type { IdDigest } from '../../shared/model/id-digest.ts';
-import type { GateId, PassportId, WalletId } from '../../shared/model/ids.ts';
+import type { AccountId, GateId, PassportId, SidecarId, WalletId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
-import { walletShares } from '../../shared/model/wallet.ts';
+import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
+import { walletLimits, walletShares, walletWindows } from '../../shared/model/wallet.ts';
+import { counterKey } from '../../shared/quota/counter.ts';
+import { windowAt } from '../../shared/quota/window.ts';
+import { WindowSums } from '../../shared/replay/window-sums.ts';
+import { counterOfLease } from '../../shared/wire/sync/lease-call.ts';
+import type { SuspendSettlement } from '../../shared/wire/sync/settlement.ts';
+import type { HeldWindow } from '../../sidecar/quota/held-window.ts';
+import { WalletPaths } from '../../sidecar/quota/wallet-paths.ts';
+import { WindowTable } from '../../sidecar/quota/window-table.ts';
 import { runs } from '../support/base/runs.ts';
 
 const amount = fc.option(fc.integer({ min: 0, max: 9 }));
@@ -85,25 +106,160 @@ function expected(of: {
   };
 }
 
+/** All things that a PERMIT draws on. */
+const situation = fc
+  .record({ gate: constraints, passport: constraints, path: fc.array(wallet, { maxLength: 3 }) })
+  .map((given) => ({
+    given,
+    gate: { gateId: 'gate_1' as GateId, ...compiled(given.gate, 'gate') },
+    passport: { passportId: 'pass_1' as PassportId, ...compiled(given.passport, 'passport') },
+    wallets: given.path.map((each, level) => ({
+      ...{ ...each, walletId: `wal_${level}` as WalletId, key: `key${level}` as IdDigest },
+      ...{ accountId, mode: 'live' as const, status: 'active' as const, changedAtMs: longAgoMs },
+    })),
+  }));
+type Situation = typeof situation extends fc.Arbitrary<infer T> ? T : never;
+const accountId = 'acct_1' as AccountId;
+const sidecarId = 'side_1' as SidecarId;
+const longAgoMs = 0 as UnixMillis;
+const nowMs = Date.UTC(2026, 5, 15, 12) as UnixMillis;
+
+const inAll = (holds: (of: Situation) => void) =>
+  fc.assert(fc.property(situation, holds), { numRuns: runs({ short: 300, long: 20_000 }) });
+const linesOf = (windows: readonly DrawnWindow[]) =>
+  windows.map(({ counter, window, limit }) => `${counter} ${window} ${limit}`);
+
 it('are those of the gate, the passport and its wallets that the contract names, in this order', () => {
-  fc.assert(
-    fc.property(constraints, constraints, fc.array(wallet, { maxLength: 3 }), (gate, passport, path) => {
-      const wallets = path.map((each, level) => ({
-        ...each,
-        walletId: `wal_${level}` as WalletId,
-        key: `key${level}` as IdDigest,
-      }));
-      const drawn = windowsOf({
-        gate: { gateId: 'gate_1' as GateId, ...compiled(gate, 'gate') },
-        passport: { passportId: 'pass_1' as PassportId, ...compiled(passport, 'passport') },
-        wallets,
-      });
-      const lines = (windows: ReturnType<typeof moneyOf>) =>
-        windows.map(({ counter, window, limit }) => `${counter} ${window} ${limit}`);
-      expect({ money: lines(moneyOf(drawn)), requests: lines(requestsOf(drawn)) }).toEqual(
-        expected({ gate, passport, path }),
-      );
-    }),
-    { numRuns: runs({ short: 300, long: 20_000 }) },
-  );
+  inAll(({ given, ...of }) => {
+    const drawn = windowsOf(of);
+    expect({ money: linesOf(moneyOf(drawn)), requests: linesOf(requestsOf(drawn)) }).toEqual(expected(given));
+  });
 });
+
+it('are those that a sidecar takes from, and those that are asked of it', () => {
+  inAll(({ gate, passport, wallets }) => {
+    const drawn = windowsOf({ gate, passport, wallets });
+    const view = heldBySidecar({ gate, passport, wallets });
+    expect(heldLines(view.spendWindows)).toEqual(linesOf(moneyOf(drawn)));
+    expect(heldLines(view.rateWindows)).toEqual(linesOf(requestsOf(drawn)));
+    expect(view.heldWallet?.levels.map(({ spend, rate }) => [heldLines(spend), heldLines(rate)])).toEqual(
+      drawn.levels.map(({ spend, rate }) => [linesOf(spend), linesOf(rate)]),
+    );
+    expect(heldLines(view.standingApprovals.map(({ held }) => held))).toEqual(
+      linesOf([totalOf(standing, gate.gateId)]),
+    );
+
+    // What it names of its passport and the wallets is needed; its own gate is its own matter.
+    const held = [...view.spendWindows, ...view.rateWindows];
+    const leases: HeldLeases = new Map(held.map((each, place) => [place, leaseOf(each, place)]));
+    const isTaken = (took: readonly number[]) =>
+      judgeTakes(leases, [takeOf({ passport, wallets }, took)], 'refuse')[0] === null;
+    const places = [...leases.keys()];
+    expect(isTaken(places)).toBe(true);
+    for (const [place, { name }] of held.entries())
+      expect(isTaken(places.filter((each) => each !== place))).toBe(name.gate_id !== null);
+
+    const money = view.spendWindows.map(({ name }) => ({ ...name, units: 1, starts_at_ms: longAgoMs }));
+    const isHeld = (windows: SuspendSettlement['held']) =>
+      findLackingHold(
+        {
+          held: windows,
+          amount_micro_usd: 1 as MicroUsd,
+          passport_id: passport.passportId,
+        } as SuspendSettlement,
+        knownOf({ passport, wallets }),
+      ) === null;
+    expect(isHeld(money)).toBe(true);
+    for (const each of money)
+      expect(isHeld(money.filter((other) => other !== each))).toBe(each.gate_id !== null);
+  });
+});
+
+it('are those whose limits alerts and replays add up, but for wallets', () => {
+  inAll(({ gate, passport }) => {
+    const drawn = windowsOf({ gate, passport });
+    const record = {
+      ...{ gateId: gate.gateId, passportId: passport.passportId, timestampMs: nowMs },
+      amountMicroUsd: 1 as MicroUsd,
+    } as AttestationRecord & { readonly passportId: PassportId; readonly amountMicroUsd: MicroUsd };
+    const limitsOf = ({ spendWindows }: Pick<typeof gate, 'spendWindows'>) =>
+      spendWindows.map((limit) => ({ limit, alertAt: 1, owner: { accountId, mode: 'live' as const } }));
+    const alerts = addUp(
+      [record],
+      new Map([
+        [gate.gateId as string, limitsOf(gate)],
+        [passport.passportId, limitsOf(passport)],
+      ]),
+    );
+    expect(
+      [...alerts.values()].map(({ key, window, alertUnits }) => `${key} ${window.name} ${alertUnits}`),
+    ).toEqual(linesOf(drawn.spend));
+
+    const sums = new WindowSums();
+    for (const limit of [
+      ...[...gate.spendWindows, ...passport.spendWindows],
+      ...[...gate.rateWindows, ...passport.rateWindows],
+    ])
+      sums.add(limit, record as Attestation, { units: 1_000, most: 1_000, atMs: nowMs });
+    expect(
+      [...sums.overLimits()].map(({ counter, window, limit }) => `${counter} ${window} ${limit}`),
+    ).toEqual(linesOf([...drawn.spend, ...drawn.rate]));
+  });
+});
+
+const standing = {
+  ...{ standingApprovalId: 'sappr_1', passportId: 'pass_1', owner: null, permissionKey: 'orders:create' },
+  ...{ eachMicroUsd: 1, totalMicroUsd: 7, expiresAtMs: nowMs },
+} as StandingApprovalTerms;
+
+function heldBySidecar({ gate, passport, wallets }: Omit<Situation, 'given'>) {
+  const paths = new WalletPaths({
+    ...{ walletChanges: { count: 0, hasChanged: () => false }, isWalletFrozen: () => false, asOfMs: 0 },
+  });
+  const levels = walletWindows(wallets).map((windows, level) => ({
+    ...{ key: `key${level}` as IdDigest, frozen: false },
+    windows: windows.map(({ name, lane, limit }) => ({ ...walletLimits[name], lane, limit })),
+  }));
+  paths.set(passport.passportId, levels, paths.mark(0));
+  return new WindowTable(100, paths).viewOf(
+    { ...gate, accountId, standingApprovals: [standing] },
+    { ...passport, accountId, owner: null, tokenHash: 'token' },
+    ...([0, true] as const),
+  );
+}
+
+const heldLines = (held: readonly HeldWindow[]) =>
+  held.map(({ name, lease }) => `${counterKey(counterOfLease(name))} ${name.window} ${lease.limit}`);
+
+const leaseOf = ({ name }: HeldWindow, leaseId: number) => ({
+  ...{ leaseId, sidecarId, holder: 'holder', madeAtMs: longAgoMs, unused: 1_000 },
+  ...{ counter: counterKey(counterOfLease(name)), window: name.window, standingApproval: null },
+  ...{ startsAtMs: windowAt(name.window, nowMs).startsAtMs, endsAtMs: windowAt(name.window, nowMs).endsAtMs },
+  ...{ isMoney: name.kind.endsWith('spend'), gateId: name.gate_id },
+  passportId: name.wallet === undefined ? name.passport_id : null,
+  wallet: name.wallet === undefined ? null : { accountId },
+});
+
+const takeOf = (
+  { passport, wallets }: Pick<Situation, 'passport' | 'wallets'>,
+  took: readonly number[],
+): Take => ({
+  record: {
+    ...{ source: sidecarId, sourceAccount: accountId, gateId: 'gate_1' as GateId, asserted: false },
+    ...{ passportId: passport.passportId, permissionKey: null, amountMicroUsd: 1 as MicroUsd },
+    ...{ timestampMs: nowMs, walletPath: wallets.map(({ key }) => key) },
+  },
+  took,
+  passportOwner: { accountId },
+  ownLimits: [...passport.spendWindows, ...passport.rateWindows],
+  walletPath: { wallets, sinceMs: longAgoMs, cameMs: longAgoMs },
+  ...{ holder: null, isPaid: false, needsApproval: false },
+});
+
+const knownOf = ({ passport, wallets }: Pick<Situation, 'passport' | 'wallets'>) =>
+  ({
+    passports: new Map([
+      [passport.passportId, { own: { limits: [...passport.spendWindows, ...passport.rateWindows] } }],
+    ]),
+    wallets: new Map([[passport.passportId, { wallets }]]),
+  }) as unknown as KnownThings;
