@@ -4,11 +4,11 @@
  * database contradicts; `list-attestations.ts` and `export-attestations.ts` read.
  */
 
+import type { DrawnWindows } from '../../shared/decision/windows-of.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
-import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { chainGoesOnElsewhere } from '../history/history.ts';
 import type { MoneySource } from '../quota/return-money.ts';
@@ -34,8 +34,8 @@ export interface NewRecord {
    * which use no lease.
    */
   readonly took?: readonly number[] | null;
-  /** The passport's own limits, if a sidecar decided: a PERMIT must have taken from them. */
-  readonly ownLimits?: readonly WindowLimit[];
+  /** If a sidecar decided (Take). */
+  readonly ownWindows?: DrawnWindows | undefined;
   /**
    * A sidecar's PERMIT without the approval that the passport asks for: it must have taken from a standing
    * one.

@@ -19,8 +19,8 @@ import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 export interface OwnRules {
   /** The checks that they require at every gate. */
   readonly checks: readonly CheckName[];
-  /** Money limits, then request limits. */
-  readonly limits: readonly WindowLimit[];
+  readonly spendWindows: readonly WindowLimit[];
+  readonly rateWindows: readonly WindowLimit[];
   readonly perTransactionMicroUsd: MicroUsd | null;
   readonly approvals: CompiledApprovalRule | null;
   /** A request without an amount is blocked. */
@@ -186,7 +186,8 @@ export function ownRules(constraints: unknown): OwnRules | null {
   ];
   return {
     checks: own.filter(([, isSet]) => isSet).map(([name]) => name),
-    limits: [...spendWindows, ...rateWindows],
+    spendWindows,
+    rateWindows,
     perTransactionMicroUsd,
     approvals,
     needsAmount: spendNeedsAmount(spendLimits) || approvals?.needsAmount === true,

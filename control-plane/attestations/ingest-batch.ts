@@ -21,7 +21,14 @@ import { historyOf } from '../history/history.ts';
 import { chainReceipts } from '../history/receipts.ts';
 import type { HeldUnits } from '../quota/held-units.ts';
 import { freeUnits } from '../quota/hold.ts';
-import { type HeldLeases, holdLeases, judgeTakes, moneyLeases, type Take } from '../quota/judge-takes.ts';
+import {
+  drawsOnOwn,
+  type HeldLeases,
+  holdLeases,
+  judgeTakes,
+  moneyLeases,
+  type Take,
+} from '../quota/judge-takes.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { distinct } from '../storage/distinct.ts';
 import { beginReading, together } from '../storage/together.ts';
@@ -262,19 +269,13 @@ async function storeBatch(
 type ShippedTake = Take & Pick<NewRecord, 'record'>;
 
 /** A PERMIT that names leases, or must. Most BLOCKs do not. */
-const takesUnits = ({
-  record,
-  took,
-  ownLimits = [],
-  needsApproval = false,
-  walletPath,
-}: NewRecord): boolean =>
-  record.decision === 'PERMIT' &&
-  (ownLimits.length > 0 || (took ?? []).length > 0 || needsApproval || walletPath !== undefined);
+const takesUnits = (of: NewRecord): boolean =>
+  of.record.decision === 'PERMIT' &&
+  (drawsOnOwn(of) || (of.took ?? []).length > 0 || of.needsApproval === true || of.walletPath !== undefined);
 
 const takeOf = (of: NewRecord): ShippedTake => {
-  const { record, passportOwner, took = null, ownLimits = [], needsApproval = false, walletPath } = of;
-  return { record, passportOwner, took, ownLimits, walletPath, holder: null, isPaid: false, needsApproval };
+  const { record, passportOwner, took = null, ownWindows, needsApproval = false, walletPath } = of;
+  return { record, passportOwner, took, ownWindows, walletPath, holder: null, isPaid: false, needsApproval };
 };
 
 const withMoney = (of: NewRecord, leases: HeldLeases): NewRecord =>

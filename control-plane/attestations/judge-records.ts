@@ -1,4 +1,5 @@
 import { recordHash } from '../../shared/attestation/record.ts';
+import { type DrawnWindows, windowsOf } from '../../shared/decision/windows-of.ts';
 import { type AttestationRecord, noExtras } from '../../shared/model/attestation.ts';
 import { isFederated } from '../../shared/model/federation.ts';
 import type { AccountId, GateId, PassportId, WalletId } from '../../shared/model/ids.ts';
@@ -7,7 +8,6 @@ import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { TrustTier } from '../../shared/model/trust-tier.ts';
-import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { ShippedRecord } from '../../shared/wire/sync/attestation-batch.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { isShown, type ShownPassport, shownTo } from '../issuers/shown-passport-store.ts';
@@ -82,9 +82,6 @@ export function judgeAmong(
   });
 }
 
-/** Most passports have no limits of their own. */
-const noLimits: readonly WindowLimit[] = Object.freeze([]);
-
 const refused = (message: string): RecordVerdict => ({ kind: 'refused', message });
 
 /** A record stored by an earlier build names no account; its copy must match in all other fields. */
@@ -101,6 +98,8 @@ const contentHash = (record: AttestationRecord): string =>
 
 interface PassportFact extends PassportTerms, ShownPassport {
   readonly owner: Owner;
+  /** Of its limits and its wallets now: it draws on them at every gate. */
+  readonly ownWindows: DrawnWindows;
 }
 
 /** The database's view of everything that the records name. */
@@ -223,7 +222,7 @@ function toNewRecord(
     passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
     took: shipped.took,
-    ownLimits: passport?.own?.limits ?? noLimits,
+    ownWindows: passport?.ownWindows,
     walletPath,
     needsApproval:
       !isApproved && record.decision === 'PERMIT' && needsApproval(record, passport?.own?.approvals ?? null),
@@ -333,16 +332,26 @@ interface PassportRow extends Owner, Pick<PassportFact, 'tokenHash' | 'issuedAtM
   readonly walletPath: WalletPath | null;
 }
 
-const factOf = (row: PassportRow, owner: Owner): PassportFact => ({
-  owner,
-  mode: row.mode,
-  tokenHash: row.tokenHash,
-  accountId: row.accountId,
-  shownTo: row.shownTo,
-  isFederated: isFederated(row.tokenHash),
-  permissions: new Set(row.permissions),
+function factOf(row: PassportRow, owner: Owner): PassportFact {
   // Of another issuer they change with its settings, and the record may be older.
-  own: isFederated(row.tokenHash) ? ownRules({}) : ownRules(row.constraints),
-  issuedAtMs: row.issuedAtMs,
-  expiresAtMs: row.expiresAtMs,
-});
+  const own = ownRules(isFederated(row.tokenHash) ? {} : row.constraints);
+  const { passportId } = row;
+  const { spendWindows, rateWindows } = own ?? { spendWindows: [], rateWindows: [] };
+  return {
+    owner,
+    mode: row.mode,
+    tokenHash: row.tokenHash,
+    accountId: row.accountId,
+    shownTo: row.shownTo,
+    isFederated: isFederated(row.tokenHash),
+    permissions: new Set(row.permissions),
+    own,
+    ownWindows: windowsOf({
+      gate: null,
+      passport: { passportId, spendWindows, rateWindows },
+      wallets: row.walletPath?.wallets ?? [],
+    }),
+    issuedAtMs: row.issuedAtMs,
+    expiresAtMs: row.expiresAtMs,
+  };
+}

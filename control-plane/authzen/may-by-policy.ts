@@ -1,12 +1,12 @@
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
 import { decide } from '../../shared/decision/decide.ts';
 import type { PassportFacts, QuotaView, RequestFacts, WindowView } from '../../shared/decision/facts.ts';
+import { type DrawnWindow, windowsOf } from '../../shared/decision/windows-of.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import { isRequestablePermission } from '../../shared/model/permission.ts';
 import type { PiiScan } from '../../shared/model/pii.ts';
 import { latestUnixMs, type UnixMillis } from '../../shared/model/time.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
-import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import { parseRequestFacts, type RequestObject } from '../../shared/wire/api/check.ts';
 
 export type VerifiedFacts = Extract<PassportFacts, { kind: 'verified' }>;
@@ -52,10 +52,10 @@ export function mayByPolicy(
   question: Question,
   nowMs: UnixMillis,
 ): boolean {
-  const { passport } = facts;
+  const drawn = windowsOf({ gate, passport: facts.passport });
   const quota: QuotaView = {
-    spend: [...gate.spendWindows, ...passport.spendWindows].map(unused),
-    rate: [...gate.rateWindows, ...passport.rateWindows].map(unused),
+    spend: drawn.spend.map(unused),
+    rate: drawn.rate.map(unused),
     standingApprovals: [],
     wallet: null,
   };
@@ -64,7 +64,7 @@ export function mayByPolicy(
   return decide(gate, facts, request, quota, nowMs).outcome === 'PERMIT';
 }
 
-const unused = ({ limit }: WindowLimit): WindowView => ({
+const unused = ({ limit }: DrawnWindow): WindowView => ({
   limit,
   available: limit,
   used: 0,

@@ -1,9 +1,7 @@
+import { type DrawnWindow, drawnName, moneyOf } from '../../shared/decision/windows-of.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { walletLimits, walletWindows } from '../../shared/model/wallet.ts';
-import { counterKey } from '../../shared/quota/counter.ts';
-import { counterOfLease } from '../../shared/wire/sync/lease-call.ts';
 import type {
   ArrivedPermit,
   SettlementAnswer,
@@ -12,7 +10,6 @@ import type {
 import { judgeAmong, type KnownThings, type Told, whyNotTold } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { heldUnits } from '../quota/held-units.ts';
-import { counterOfLane } from '../quota/wallet-paths.ts';
 import { decisionsLimits } from './limits.ts';
 import { type Parties, refused } from './read-parties.ts';
 import {
@@ -139,20 +136,16 @@ const toldOf = (suspend: SuspendSettlement, { nowMs }: SettlementSender): Told =
  */
 export function findLackingHold(
   { held, amount_micro_usd: amount, passport_id: passportId }: SuspendSettlement,
-  { passports, wallets }: KnownThings,
+  { passports }: KnownThings,
 ): string | null {
-  if ((amount ?? 0) === 0) return null;
-  const own = passports.get(passportId)?.own?.limits ?? [];
-  const isHeld = own.every(
-    ({ kind, window }) =>
-      kind !== 'passport_spend' || held.some((each) => each.kind === kind && each.window === window),
-  );
-  if (!isHeld) return 'held lacks the money of a limit of passport_id';
-  const counters = new Set(held.map((each) => `${counterKey(counterOfLease(each))} ${each.window}`));
+  const own = passports.get(passportId)?.ownWindows;
+  if ((amount ?? 0) === 0 || own === undefined) return null;
+  const names = new Set(held.map(heldUnits).map(drawnName));
+  const isHeld = (each: DrawnWindow): boolean => names.has(drawnName(each));
+  if (!own.spend.every(isHeld)) return 'held lacks the money of a limit of passport_id';
   // One that was moved is asked about again: the sidecar has not heard of it.
-  const lacks = walletWindows(wallets.get(passportId)?.wallets ?? [])
-    .flat()
-    .map((lane) => ({ counter: counterOfLane(lane), ...walletLimits[lane.name] }))
-    .some(({ kind, counter, window }) => kind === 'wallet_spend' && !counters.has(`${counter} ${window}`));
-  return lacks ? 'held lacks the money of a wallet of passport_id' : null;
+  const { levels } = own;
+  return moneyOf({ spend: [], levels }).every(isHeld)
+    ? null
+    : 'held lacks the money of a wallet of passport_id';
 }

@@ -1,8 +1,8 @@
+import { drawnName, ofWallets, windowsOf } from '../../shared/decision/windows-of.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { AccountId, PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { walletLimits, walletWindows } from '../../shared/model/wallet.ts';
 import { baseOf, counterKey } from '../../shared/quota/counter.ts';
 import type { Malformed } from '../../shared/wire/sync/attestation-batch.ts';
 import { counterOfLease } from '../../shared/wire/sync/lease-call.ts';
@@ -18,7 +18,7 @@ import type {
 import { type KnownThings, readKnown } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import type { ShortWindow } from '../quota/unused-units.ts';
-import { counterOfLane, findWalletPaths, type WalletPath } from '../quota/wallet-paths.ts';
+import { findWalletPaths, type WalletPath } from '../quota/wallet-paths.ts';
 import { waitBounds } from '../storage/bound-waits.ts';
 import { databaseFailure } from '../storage/database-away.ts';
 import { distinct } from '../storage/distinct.ts';
@@ -266,21 +266,25 @@ const lookUpOf = (
   ...questionOf(settlement, sender),
   approvalId: settlement.approval_id,
   binding: bindingNow(settlement, parties.gate),
-  short: settlement.short.flatMap((each) => shortOf(each, wallets.get(settlement.passport_id))),
+  short: settlement.short.flatMap((each) => shortOf(each, settlement.passport_id, wallets)),
 });
 
 /** A wallet that the passport does not draw on may be of any account, and says nothing about its request. */
-function shortOf(short: WindowInNeed, path: WalletPath | undefined): readonly ShortWindow[] {
+function shortOf(
+  short: WindowInNeed,
+  passportId: PassportId,
+  paths: ReadonlyMap<PassportId, WalletPath>,
+): readonly ShortWindow[] {
   const { window, starts_at_ms: startsAtMs, leased_max: leasedMax } = short;
   const counter = counterKey(counterOfLease(short));
   if (short.wallet === undefined) return [{ counter, window, startsAtMs, leasedMax }];
-  const lane = walletWindows(path?.wallets ?? [])
-    .flat()
-    .find((each) => counterOfLane(each) === counter && walletLimits[each.name].window === window);
+  const { wallets = [] } = paths.get(passportId) ?? {};
+  const drawn = windowsOf({ gate: null, passport: { passportId, spendWindows: [] }, wallets });
+  const lane = ofWallets(drawn).find((each) => drawnName(each) === drawnName({ counter, window }));
   if (lane === undefined) return [];
   const base = {
     counter: must(baseOf(counter), 'a lane has a base'),
-    leasedMax: lane.walletLimit + leasedMax,
+    leasedMax: must(lane.baseLimit, 'a lane has a base') + leasedMax,
   };
   return [{ counter, window, startsAtMs, leasedMax: lane.limit + leasedMax, base }];
 }

@@ -149,9 +149,9 @@ async function holdTakes(
 ): Promise<HeldTakes> {
   const taking = inserted.filter(({ record }) => record.took !== undefined);
   const takes = taking.map(({ record: of, holder, approvalId }): Take => {
-    const { record, passportOwner, took = null, ownLimits = [], needsApproval = false, walletPath } = of;
+    const { record, passportOwner, took = null, ownWindows, needsApproval = false, walletPath } = of;
     const isPaid = approvalId !== null;
-    return { record, passportOwner, took, ownLimits, walletPath, holder, isPaid, needsApproval };
+    return { record, passportOwner, took, ownWindows, walletPath, holder, isPaid, needsApproval };
   });
   const records = [...inserted.map(({ record }) => record), ...beside];
   const mayLock = records.length > 0 && inserted.every(({ approvalId }) => approvalId === null);

@@ -1,5 +1,5 @@
 import type { Charge, QuotaView, WindowView } from '../../shared/decision/facts.ts';
-import type { DrawnWindow } from '../../shared/decision/windows-of.ts';
+import { type DrawnWindow, drawnName, ofWallets } from '../../shared/decision/windows-of.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -40,7 +40,7 @@ export class WindowBook {
         all
           .flatMap(listed)
           .flatMap(withBase)
-          .map((each) => [nameOf(each), each]),
+          .map((each) => [drawnName(each), each]),
       ).values(),
     ];
     const read = await readWindows(tx, drawn, nowMs);
@@ -48,7 +48,7 @@ export class WindowBook {
       new Map(
         drawn.map((of, place) => {
           const window = must(read[place], 'each window that was asked for is read');
-          return [nameOf(of), { ...window, of, taken: 0, lent: 0 }];
+          return [drawnName(of), { ...window, of, taken: 0, lent: 0 }];
         }),
       ),
     );
@@ -128,7 +128,7 @@ export class WindowBook {
   }
 
   #at(drawn: Pick<DrawnWindow, 'counter' | 'window'>): BookedWindow {
-    return must(this.#windows.get(nameOf(drawn)), 'each window that is drawn on is in the book');
+    return must(this.#windows.get(drawnName(drawn)), 'each window that is drawn on is in the book');
   }
 }
 
@@ -136,7 +136,7 @@ const listed = ({ spend, rate, standingApprovals, wallet }: DrawnWindows): reado
   ...spend,
   ...rate,
   ...standingApprovals.map(({ total }) => total),
-  ...(wallet?.levels ?? []).flatMap((level) => [...level.spend, ...level.rate]),
+  ...ofWallets({ levels: wallet?.levels ?? [] }),
 ];
 
 /** A lane of a wallet, and the counter that counts for all its lanes. */
@@ -144,15 +144,13 @@ function withBase(drawn: DrawnWindow): readonly DrawnWindow[] {
   const counter = baseOf(drawn.counter);
   return counter === null ? [drawn] : [drawn, { ...drawn, counter, limit: drawn.baseLimit ?? 0 }];
 }
-const nameOf = ({ counter, window }: Pick<DrawnWindow, 'counter' | 'window'>): string =>
-  `${counter} ${window}`;
 
 /** Merges these into one ask: the sum of each window, all or nothing. */
 export function sumOf(asks: readonly AskGroup[]): AskGroup {
   const sums = new Map<string, WindowAsk>();
   for (const ask of asks.flat()) {
-    const units = ask.unitsMin + (sums.get(nameOf(ask))?.unitsMin ?? 0);
-    sums.set(nameOf(ask), { ...ask, unitsMin: units, unitsMax: units });
+    const units = ask.unitsMin + (sums.get(drawnName(ask))?.unitsMin ?? 0);
+    sums.set(drawnName(ask), { ...ask, unitsMin: units, unitsMax: units });
   }
   return [...sums.values()];
 }

@@ -1,12 +1,10 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
-import { counterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowAt, windowKey } from '../../shared/quota/window.ts';
-import { counterOf } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { findSpending } from './alert-on-spend.ts';
-import { findSpendLimits } from './spend-store.ts';
+import { countedWindows, findSpendLimits } from './spend-store.ts';
 
 /** A PERMIT that counts more or less than before. */
 interface Adjustment {
@@ -42,10 +40,9 @@ async function subtract(tx: Transaction, less: readonly Adjustment[]): Promise<v
   for (const { record, deltaMicroUsd } of less) {
     const { gateId, passportId, timestampMs } = record;
     if (passportId === null) continue;
-    const drawn = [...((gateId !== null && limits.get(gateId)) || []), ...(limits.get(passportId) ?? [])];
-    for (const { limit } of drawn) {
-      const key = counterKey(counterOf(limit, gateId, passportId));
-      const window = windowAt(limit.window, timestampMs);
+    for (const { drawn } of countedWindows({ gateId, passportId }, limits)) {
+      const key = drawn.counter;
+      const window = windowAt(drawn.window, timestampMs);
       const name = windowKey(key, window);
       const sum = sums.get(name) ?? { key, window, units: 0 };
       sum.units -= deltaMicroUsd;

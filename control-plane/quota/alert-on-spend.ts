@@ -1,18 +1,19 @@
+import type { DrawnWindow } from '../../shared/decision/windows-of.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import { type MicroUsd, parseMicroUsd, renderUsd } from '../../shared/model/money.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type Counter, counterKey } from '../../shared/quota/counter.ts';
 import { windowAt, windowKey } from '../../shared/quota/window.ts';
-import { counterOf } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { emitEvents, type NewEvent } from '../webhooks/emit-events.ts';
 import {
   addToWindows,
+  countedWindows,
+  type FoundLimits,
   findSpendLimits,
-  type SpendLimit,
+  type SpendLimits,
   type SpentOfWindow,
   spentMax,
 } from './spend-store.ts';
@@ -30,7 +31,7 @@ import {
 async function alertOnSpend(
   tx: Transaction,
   deps: Pick<BaseDeps, 'random'>,
-  { records, limits }: { readonly records: readonly AttestationRecord[]; readonly limits: SpendLimits },
+  { records, limits }: { readonly records: readonly AttestationRecord[]; readonly limits: FoundLimits },
 ): Promise<void> {
   const sums = [...addUp(records.filter(isSpending), limits).values()];
   if (sums.length === 0) return;
@@ -40,8 +41,6 @@ async function alertOnSpend(
   );
   await emitEvents(tx, deps, alerts);
 }
-
-type SpendLimits = ReadonlyMap<string, readonly SpendLimit[]>;
 
 /** Looks up the limits that `records` may draw on; `add` counts the records that count. */
 export async function findSpending(
@@ -74,23 +73,21 @@ const isSpending = (record: AttestationRecord): record is SpendingRecord =>
 
 /** Spend of these records in one window. */
 interface WindowSum extends SpentOfWindow {
-  readonly of: SpendLimit;
-  readonly counter: Counter;
+  readonly drawn: DrawnWindow;
+  readonly by: SpendLimits;
   units: number;
   latestMs: UnixMillis;
 }
 
-export function addUp(spending: readonly SpendingRecord[], limits: SpendLimits): ReadonlyMap<string, WindowSum> {
+function addUp(spending: readonly SpendingRecord[], limits: FoundLimits): ReadonlyMap<string, WindowSum> {
   const sums = new Map<string, WindowSum>();
   for (const { gateId, passportId, amountMicroUsd, timestampMs } of spending) {
-    const ofGate = gateId === null ? undefined : limits.get(gateId);
-    for (const of of [...(ofGate ?? []), ...(limits.get(passportId) ?? [])]) {
-      const counter = counterOf(of.limit, gateId, passportId);
-      const key = counterKey(counter);
-      const window = windowAt(of.limit.window, timestampMs);
-      const alertUnits = Math.round(of.limit.limit * of.alertAt);
+    for (const { drawn, by } of countedWindows({ gateId, passportId }, limits)) {
+      const key = drawn.counter;
+      const window = windowAt(drawn.window, timestampMs);
+      const alertUnits = Math.round(drawn.limit * by.alertAt);
       const name = windowKey(key, window);
-      const sum = sums.get(name) ?? { of, counter, key, window, alertUnits, units: 0, latestMs: timestampMs };
+      const sum = sums.get(name) ?? { drawn, by, key, window, alertUnits, units: 0, latestMs: timestampMs };
       sum.units = Math.min(sum.units + amountMicroUsd, spentMax);
       if (timestampMs > sum.latestMs) sum.latestMs = timestampMs;
       sums.set(name, sum);
@@ -99,14 +96,14 @@ export function addUp(spending: readonly SpendingRecord[], limits: SpendLimits):
   return sums;
 }
 
-function alertOf({ of, counter, window, latestMs }: WindowSum, spent: number): NewEvent {
-  const { limit } = of.limit;
+function alertOf({ drawn, by, window, latestMs }: WindowSum, spent: number): NewEvent {
+  const { limit, of } = drawn;
   return {
     event: 'spend_limit.approaching',
-    to: [of.owner],
+    to: [by.owner],
     data: {
-      gate_id: 'gateId' in counter ? counter.gateId : null,
-      passport_id: 'passportId' in counter ? counter.passportId : null,
+      gate_id: 'gateId' in of ? of.gateId : null,
+      passport_id: 'passportId' in of ? of.passportId : null,
       wallet_id: null,
       window: window.name,
       limit_usd: dollars(limit),

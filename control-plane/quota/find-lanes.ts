@@ -1,15 +1,8 @@
-import type { IdDigest } from '../../shared/model/id-digest.ts';
+import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, PassportId, WalletId } from '../../shared/model/ids.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import {
-  isSetAside,
-  potOf,
-  type WalletLimitName,
-  walletLimitNames,
-  walletLimits,
-  walletWindows,
-} from '../../shared/model/wallet.ts';
+import { walletWindows } from '../../shared/model/wallet.ts';
 import {
   type LeaseCall,
   type LeaseRequest,
@@ -21,7 +14,13 @@ import { isShown, type ShownPassport, shownTo } from '../issuers/shown-passport-
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { quotaLimits } from './limits.ts';
-import { cameMs, findWalletPaths, findWalletsByKey, type KeyedWallet } from './wallet-paths.ts';
+import {
+  cameMs,
+  findWalletPaths,
+  findWalletsByKey,
+  type KeyedWallet,
+  type PathWallet,
+} from './wallet-paths.ts';
 
 /** A configured limit, and the end of its window where that is not of the calendar. */
 export interface FoundLimit {
@@ -55,35 +54,28 @@ export async function findLanes<Ask extends LaneAsk>(
     lanes.flatMap(({ ask, wallet: key, lane }) => {
       const wallet = wallets.get(key);
       const drawer = ask.passport_id === null ? undefined : passports.get(ask.passport_id);
-      const name = limitNameOf(ask);
-      if (wallet === undefined || name === undefined || drawer === undefined) return [];
+      if (wallet === undefined || drawer === undefined) return [];
       if (!isShown(drawer, ask.token_hash, accountId)) return [];
       if (!mayDraw(drawer, wallet, nowMs)) return [];
       const share = lane === 'pot' ? null : (wallets.get(lane) ?? null);
-      const found = limitOf(wallet, { name, lane, share });
+      const found = limitOf(wallet, { ask, lane, share });
       return found === null ? [] : [[ask, { ...found, isHidden: wallet.accountId !== accountId }] as const];
     }),
   );
 }
 
-const limitNameOf = ({ kind, window }: Pick<LaneAsk, 'kind' | 'window'>): WalletLimitName | undefined =>
-  walletLimitNames.find((name) => walletLimits[name].kind === kind && walletLimits[name].window === window);
-
 /** A frozen wallet lends nothing, and neither does a share that its child has no more. */
 function limitOf(
   wallet: KeyedWallet,
-  {
-    name,
-    lane,
-    share,
-  }: { readonly name: WalletLimitName; readonly lane: string; readonly share: KeyedWallet | null },
+  { ask, lane, share }: { readonly ask: LaneAsk; readonly lane: string; readonly share: KeyedWallet | null },
 ): FoundLimit | null {
-  const baseLimit = wallet.limits[name];
-  if (baseLimit === undefined) return null;
-  const isShare = share !== null && share.path[1] === wallet.walletId && isSetAside(share, wallet, name);
-  const ofLane = lane === 'pot' ? potOf(wallet, name) : isShare ? (share.limits[name] ?? 0) : 0;
-  const limit = wallet.isFrozen || share?.isFrozen === true ? 0 : Math.min(ofLane, baseLimit);
-  return { limit, endsAtMs: null, baseLimit };
+  const path = share?.path[1] === wallet.walletId ? [share, wallet] : [wallet];
+  const found = walletWindows(path)
+    .at(-1)
+    ?.find(({ kind, window }) => kind === ask.kind && window === ask.window);
+  if (found === undefined) return null;
+  const isLent = found.lane === lane && !wallet.isFrozen && share?.isFrozen !== true;
+  return { limit: isLent ? found.limit : 0, endsAtMs: null, baseLimit: found.baseLimit };
 }
 
 /** A passport that an ask shows to have been seen. */
@@ -137,20 +129,25 @@ export async function readWalletsOf(
   return asked.map(({ passport_id: id, token_hash: hash }) => {
     const passport = passports.get(id);
     if (passport === undefined || !isShown(passport, hash, accountId)) return null;
-    const wallets = paths.get(id)?.wallets ?? [];
-    return walletWindows(wallets).map((windows, level): WalletLevel => {
-      const { key, walletId, status, accountId: owner } = wallets[level] as (typeof wallets)[number];
-      const isOwn = owner === accountId;
-      return {
-        key: key as IdDigest,
-        ...(isOwn && { wallet_id: walletId }),
-        frozen: status === 'frozen',
-        windows: windows.map(({ name, lane, limit }) => ({
-          ...walletLimits[name],
-          lane,
-          ...(isOwn && { limit }),
-        })),
-      };
-    });
+    return toldWallets(paths.get(id)?.wallets ?? [], accountId);
   });
 }
+
+/** What a sidecar of this account is told of wallets, from that of a passport up to the root. */
+export const toldWallets = (
+  wallets: readonly Omit<PathWallet, 'mode' | 'changedAtMs'>[],
+  accountId: AccountId,
+): WalletLevel[] =>
+  walletWindows(wallets).map((windows, level) => {
+    const wallet = must(wallets[level], 'there are windows of each wallet');
+    const isOwn = wallet.accountId === accountId;
+    return {
+      key: wallet.key,
+      ...(isOwn && { wallet_id: wallet.walletId }),
+      frozen: wallet.status === 'frozen',
+      windows: windows.map(({ kind, window, lane, limit }) => ({
+        ...{ kind, window, lane },
+        ...(isOwn && { limit }),
+      })),
+    };
+  });

@@ -1,19 +1,23 @@
+import {
+  type DrawnWindow,
+  type DrawnWindows,
+  drawnName,
+  ofWallets,
+} from '../../shared/decision/windows-of.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import { federatedTokenHash } from '../../shared/model/federation.ts';
 import { type AccountId, isId, type PassportId, type SidecarId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { walletLimits, walletWindows } from '../../shared/model/wallet.ts';
-import type { CounterKey } from '../../shared/quota/counter.ts';
+import { type CounterKey, isMoney } from '../../shared/quota/counter.ts';
 import type { WindowName } from '../../shared/quota/window.ts';
-import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import { postedUnits } from './holder-store.ts';
 import { quotaLimits } from './limits.ts';
-import { counterOfLane, mayHaveMoved, type WalletPath } from './wallet-paths.ts';
+import { mayHaveMoved, type WalletPath } from './wallet-paths.ts';
 
 /** The units a sidecar's PERMIT claims to have taken, and those it must have taken. */
 export interface Take {
@@ -33,8 +37,8 @@ export interface Take {
   readonly took: readonly number[] | null;
   /** Owner of the passport; null if none verified. */
   readonly passportOwner: Pick<Owner, 'accountId'> | null;
-  /** The passport's own limits, drawn on at every gate. They never change. */
-  readonly ownLimits: readonly WindowLimit[];
+  /** Of the passport's own limits, which never change, and its wallets now; absent: none. */
+  readonly ownWindows?: DrawnWindows | undefined;
   /** The passport's wallets now; absent: it is and was in none. */
   readonly walletPath?: WalletPath | undefined;
   /** Null: any holder of the sidecar. */
@@ -99,9 +103,7 @@ export async function holdLeases(tx: Transaction, takes: readonly Take[]): Promi
   const ids = [...new Set(takes.flatMap(({ took }) => took ?? []))];
   const [first] = takes;
   if (first === undefined || ids.length === 0) return new Map();
-  const isShared = takes.some(
-    ({ ownLimits, walletPath }) => ownLimits.length > 0 || walletPath !== undefined,
-  );
+  const isShared = takes.some((take) => drawsOnOwn(take) || take.walletPath !== undefined);
   const [, , rows] = await together([
     // All get a weak lock first, because other code locks leases in one statement.
     () => tx`${ownLeases(tx, ids, first.record)} ORDER BY lease_id FOR KEY SHARE OF l`,
@@ -146,12 +148,11 @@ const ownLeases = (tx: Transaction, ids: readonly number[], { source }: Take['re
 /** A lease is for a counter of a gate or a passport; plans are not leased. */
 function heldLease(row: LeaseRow): HeldLease {
   const [kind = '', owner = null, part = null] = row.counter.split(':');
-  if (kind === 'wallet_spend' || kind === 'wallet_rate')
-    return { ...row, isMoney: kind === 'wallet_spend', gateId: null, passportId: null };
+  const of = { ...row, isMoney: isMoney(row.counter) };
+  if (kind === 'wallet_spend' || kind === 'wallet_rate') return { ...of, gateId: null, passportId: null };
   const passport = isId('sappr', part) ? null : part;
-  const isMoney = kind === 'gate_spend' || kind === 'passport_spend';
   const isOfGate = kind === 'gate_spend' || kind === 'gate_rate';
-  return { ...row, isMoney, gateId: isOfGate ? owner : null, passportId: isOfGate ? passport : owner };
+  return { ...of, gateId: isOfGate ? owner : null, passportId: isOfGate ? passport : owner };
 }
 
 /**
@@ -195,13 +196,10 @@ function whyNot(
   take: Take,
   ended: 'refuse' | 'believe',
 ): string | null {
-  const { record, took, ownLimits, passportOwner, holder, isPaid } = take;
+  const { record, took, ownWindows = noWindows, passportOwner, holder, isPaid } = take;
   // Leases of another account's passport have always had numbers.
   if (took === null)
-    return (ownLimits.length > 0 || (take.walletPath?.wallets.length ?? 0) > 0) &&
-      passportOwner?.accountId !== record.sourceAccount
-      ? 'took is missing'
-      : null;
+    return drawsOnOwn(take) && passportOwner?.accountId !== record.sourceAccount ? 'took is missing' : null;
   const leases = named.filter((lease) => lease !== null);
   const gone = named.length - leases.length;
   if (gone > 0 && ended === 'refuse') return 'took names a lease that has ended';
@@ -221,25 +219,20 @@ function whyNot(
   if (take.needsApproval && gone === 0 && leases.every((lease) => lease.standingApproval === null))
     return 'an approval that passport_id asks for is missing';
   const isCharged = !isPaid && (record.amountMicroUsd ?? 0) > 0;
-  const lacking = ownLimits.filter(
-    ({ kind, window }) =>
-      (kind === 'passport_rate' || isCharged) &&
-      !leases.some(
-        (lease) => lease.window === window && isOwn(lease) && lease.isMoney === (kind === 'passport_spend'),
-      ),
-  );
-  if (lacking.length > gone) return 'took lacks a lease of a limit of passport_id';
-  const ofWallets = lackingLanes(leases, take, isCharged);
-  return lacking.length + ofWallets > gone ? 'took lacks a lease of a wallet of passport_id' : null;
+  const names = new Set(leases.map(drawnName));
+  const countLacking = (windows: readonly DrawnWindow[]): number =>
+    windows.filter((each) => (isCharged || !isMoney(each.counter)) && !names.has(drawnName(each))).length;
+  const lacking = countLacking([...ownWindows.spend, ...ownWindows.rate]);
+  if (lacking > gone) return 'took lacks a lease of a limit of passport_id';
+  const lackingLanes = hasMoved(take) ? 0 : countLacking(ofWallets(ownWindows));
+  return lacking + lackingLanes > gone ? 'took lacks a lease of a wallet of passport_id' : null;
 }
 
-const isOwn = ({ gateId, passportId }: HeldLease): boolean => gateId === null && passportId !== null;
+const noWindows: DrawnWindows = { spend: [], rate: [], levels: [] };
 
-/** The counters of the wallets that a PERMIT of the passport takes from now. */
-const countersOf = ({ walletPath }: Take): readonly CounterKey[] =>
-  walletWindows(walletPath?.wallets ?? [])
-    .flat()
-    .map(counterOfLane);
+/** It has a limit of its own, or is in a wallet. */
+export const drawsOnOwn = ({ ownWindows = noWindows }: Pick<Take, 'ownWindows'>): boolean =>
+  ownWindows.spend.length + ownWindows.rate.length + ownWindows.levels.length > 0;
 
 const hasMoved = ({ walletPath, record: { timestampMs } }: Take): boolean =>
   walletPath !== undefined && mayHaveMoved(walletPath, timestampMs);
@@ -253,21 +246,11 @@ function isOfItsWallet({ counter, wallet }: HeldLease, take: Take): boolean {
   if (!counter.startsWith('wallet_')) return true;
   const { walletPath: named, asserted } = take.record;
   if (named === null && asserted !== null) return false;
-  if (countersOf(take).includes(counter)) return true;
+  if (ofWallets(take.ownWindows ?? noWindows).some((each) => each.counter === counter)) return true;
   const key = counter.split(':')[1];
   const isNamed =
     named === null ? wallet?.accountId === take.passportOwner?.accountId : named.some((each) => each === key);
   return wallet !== null && isNamed && hasMoved(take);
-}
-
-/** Lanes that the PERMIT must have taken from and names no lease of. */
-function lackingLanes(leases: readonly HeldLease[], take: Take, isCharged: boolean): number {
-  if (take.walletPath === undefined || hasMoved(take)) return 0;
-  const named = new Set(leases.map(({ counter, window }) => `${counter} ${window}`));
-  return walletWindows(take.walletPath.wallets)
-    .flat()
-    .filter((lane) => walletLimits[lane.name].kind === 'wallet_rate' || isCharged)
-    .filter((lane) => !named.has(`${counterOfLane(lane)} ${walletLimits[lane.name].window}`)).length;
 }
 
 /** The sidecar has not heard of the end yet: it decides again. */

@@ -1,4 +1,5 @@
 import { compileSpendWindows } from '../../shared/decision/compile-windows.ts';
+import { type DrawnWindow, windowsOf } from '../../shared/decision/windows-of.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { GateId, PassportId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -10,23 +11,26 @@ import { databaseNowMs } from '../storage/database-clock.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { quotaLimits } from './limits.ts';
 
-/** A currently configured limit on the money of one window. */
-export interface SpendLimit {
-  readonly limit: WindowLimit;
-  /** Fraction of the limit at which its owner wants an alert. */
+/** The currently configured limits on the money of a gate or a passport. */
+export interface SpendLimits {
+  readonly spendWindows: readonly WindowLimit[];
+  /** Fraction of a limit at which its owner wants an alert. */
   readonly alertAt: number;
   /** Owner of the gate or the passport. */
   readonly owner: Owner;
 }
 
+/** By gate and passport. */
+export type FoundLimits = ReadonlyMap<string, SpendLimits>;
+
 /**
- * Spend limits by gate and passport. A deleted gate has none, and a limit of 0 is skipped because nothing can
- * approach it.
+ * The spend limits of gates and passports. A deleted gate has none, and a limit of 0 is skipped because
+ * nothing can approach it.
  */
 export async function findSpendLimits(
   tx: Transaction,
   of: readonly { readonly gateId: GateId | null; readonly passportId: PassportId }[],
-): Promise<ReadonlyMap<string, readonly SpendLimit[]>> {
+): Promise<FoundLimits> {
   const gateIds = [...new Set(of.flatMap(({ gateId }) => gateId ?? []))];
   const passportIds = [...new Set(of.map(({ passportId }) => passportId))];
   const hasWindows = tx`constraints->'spend_limits' ?| ARRAY['daily_usd', 'monthly_usd']`;
@@ -37,17 +41,31 @@ export async function findSpendLimits(
     SELECT passport_id, 'passport', account_id, mode, constraints FROM passports
     WHERE passport_id = ANY(${passportIds}::text[]) AND ${hasWindows}`;
   return new Map(
-    rows.map(({ id, of: whose, constraints, ...owner }) => [id, limitsOf(constraints, whose, owner)]),
+    rows.flatMap(({ id, of: whose, constraints, ...owner }) => {
+      // An unreadable limit raises no alert: it must not keep records out of their chains.
+      const spendLimits = tryStoredConstraints(constraints, whose)?.spendLimits ?? null;
+      if (spendLimits === null) return [];
+      const spendWindows = compileSpendWindows(spendLimits, whose).filter(({ limit }) => limit > 0);
+      return [[id, { spendWindows, alertAt: spendLimits.alertAt, owner }] as const];
+    }),
   );
 }
 
-function limitsOf(constraints: unknown, of: 'gate' | 'passport', owner: Owner): readonly SpendLimit[] {
-  // An unreadable limit raises no alert: it must not keep records out of their chains.
-  const spendLimits = tryStoredConstraints(constraints, of)?.spendLimits ?? null;
-  if (spendLimits === null) return [];
-  return compileSpendWindows(spendLimits, of)
-    .filter(({ limit }) => limit > 0)
-    .map((limit) => ({ limit, alertAt: spendLimits.alertAt, owner }));
+/** The windows of these limits that money of the passport at the gate counts in, each with its limits. */
+export function countedWindows(
+  { gateId, passportId }: { readonly gateId: GateId | null; readonly passportId: PassportId },
+  limits: FoundLimits,
+): readonly { readonly drawn: DrawnWindow; readonly by: SpendLimits }[] {
+  const ofGate = gateId === null ? undefined : limits.get(gateId);
+  const ofPassport = limits.get(passportId);
+  const { spend } = windowsOf({
+    gate: gateId === null ? null : { gateId, spendWindows: ofGate?.spendWindows ?? [] },
+    passport: { passportId, spendWindows: ofPassport?.spendWindows ?? [] },
+  });
+  return spend.map((drawn) => {
+    const by = drawn.of.kind === 'gate_spend' ? ofGate : ofPassport;
+    return { drawn, by: must(by, 'a window is of limits that were found') };
+  });
 }
 
 /**

@@ -1,8 +1,7 @@
 import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { PassportId, WalletId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type Wallet, type WalletWindow, walletLimits } from '../../shared/model/wallet.ts';
-import { counterKey } from '../../shared/quota/counter.ts';
+import type { Wallet } from '../../shared/model/wallet.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { quotaLimits } from './limits.ts';
 
@@ -91,7 +90,3 @@ export async function findWalletsByKey(
     FROM wallets w WHERE w.wallet_key = ANY(${[...keys]}::text[]) AND w.deleted_at_ms IS NULL`;
   return new Map(rows.map((row) => [row.key, row]));
 }
-
-/** The counter of a lane of a wallet. */
-export const counterOfLane = ({ wallet, name, lane }: Pick<WalletWindow, 'wallet' | 'name' | 'lane'>) =>
-  counterKey({ kind: walletLimits[name].kind, wallet: wallet.key, lane });

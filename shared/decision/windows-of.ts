@@ -1,14 +1,16 @@
 import type { GateId, PassportId } from '../model/ids.ts';
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { UnixMillis } from '../model/time.ts';
-import { type Wallet, walletLimits, walletWindows } from '../model/wallet.ts';
+import { type WalletWindow, walletWindows } from '../model/wallet.ts';
 import { type Counter, type CounterKey, counterKey } from '../quota/counter.ts';
 import type { WindowName } from '../quota/window.ts';
 import { counterOf, type WindowLimit } from '../quota/window-limit.ts';
 
+type DrawnCounter = Exclude<Counter, { readonly kind: 'plan' }>;
+
 /** A window that a PERMIT takes units from. */
 export interface DrawnWindow {
-  readonly of: Counter;
+  readonly of: DrawnCounter;
   /** The name of `of` in the ledger. */
   readonly counter: CounterKey;
   readonly window: WindowName;
@@ -37,7 +39,11 @@ interface Limited {
   readonly rateWindows?: readonly WindowLimit[];
 }
 
-type DrawnWallet = Pick<Wallet, 'walletId' | 'key' | 'limits' | 'share' | 'setAside'>;
+/** As a sidecar is told of it. */
+type DrawnLane = Omit<WalletWindow, 'window' | 'baseLimit'> & {
+  readonly window: WindowName;
+  readonly baseLimit?: number;
+};
 
 /**
  * The windows that a PERMIT of this passport at this gate draws on: the gate's, then the passport's own, then
@@ -48,12 +54,15 @@ export function windowsOf({
   gate,
   passport,
   wallets = [],
+  lanes = walletWindows(wallets),
 }: {
   /** Null: no gate was named. */
   readonly gate: (Limited & { readonly gateId: GateId }) | null;
   readonly passport: Limited & { readonly passportId: PassportId };
   /** Its own, and those above it up to the root. */
-  readonly wallets?: readonly DrawnWallet[];
+  readonly wallets?: Parameters<typeof walletWindows>[0];
+  /** What it draws on of each of them. */
+  readonly lanes?: readonly (readonly DrawnLane[])[];
 }): DrawnWindows {
   const ofLimit = (each: WindowLimit): DrawnWindow => {
     const { window, limit } = each;
@@ -62,12 +71,12 @@ export function windowsOf({
   return {
     spend: [...(gate?.spendWindows ?? []), ...passport.spendWindows].map(ofLimit),
     rate: [...(gate?.rateWindows ?? []), ...(passport.rateWindows ?? [])].map(ofLimit),
-    levels: walletWindows(wallets).map((lanes) => {
-      const ofKind = (kind: 'wallet_spend' | 'wallet_rate') =>
-        lanes
-          .filter(({ name }) => walletLimits[name].kind === kind)
-          .map(({ wallet: { key: wallet }, name, lane, limit, walletLimit: baseLimit }) =>
-            drawn({ kind, wallet, lane }, { window: walletLimits[name].window, limit, baseLimit }),
+    levels: lanes.map((ofWallet) => {
+      const ofKind = (of: DrawnLane['kind']) =>
+        ofWallet
+          .filter(({ kind }) => kind === of)
+          .map(({ kind, wallet, lane, window, limit, baseLimit }) =>
+            drawn({ kind, wallet, lane }, { window, limit, baseLimit }),
           );
       return { spend: ofKind('wallet_spend'), rate: ofKind('wallet_rate') };
     }),
@@ -89,7 +98,7 @@ export const totalOf = (
   drawn({ kind: 'standing_approval', gateId, standingApprovalId }, { window: 'total', limit, endsAtMs });
 
 const drawn = (
-  of: Counter,
+  of: DrawnCounter,
   { endsAtMs = null, ...rest }: Partial<DrawnWindow> & Pick<DrawnWindow, 'window' | 'limit'>,
 ): DrawnWindow => ({ ...rest, of, counter: counterKey(of), endsAtMs });
 
@@ -102,3 +111,10 @@ export const requestsOf = ({ rate, levels }: Omit<DrawnWindows, 'spend'>): reado
   ...rate,
   ...levels.flatMap((level) => level.rate),
 ];
+/** Those of its wallets alone. */
+export const ofWallets = ({ levels }: Pick<DrawnWindows, 'levels'>): readonly DrawnWindow[] =>
+  levels.flatMap(({ spend, rate }) => [...spend, ...rate]);
+
+/** Of a window and its counter, whenever it begins. */
+export const drawnName = ({ counter, window }: Pick<DrawnWindow, 'counter' | 'window'>): string =>
+  `${counter} ${window}`;

@@ -64,15 +64,15 @@ export interface Wallet {
 export type WalletLane = 'pot' | IdDigest;
 
 /** What a request draws on of one wallet, for one of its limits. */
-export interface WalletWindow {
-  readonly wallet: Pick<Wallet, 'walletId' | 'key'>;
-  readonly name: WalletLimitName;
+export type WalletWindow = (typeof walletLimits)[WalletLimitName] & {
+  /** Its key. */
+  readonly wallet: IdDigest;
   readonly lane: WalletLane;
   /** Of the lane. */
   readonly limit: number;
   /** Of the wallet as a whole. */
-  readonly walletLimit: number;
-}
+  readonly baseLimit: number;
+};
 
 /** What lies in the common pot of a limit: what no child has set aside. */
 export const potOf = ({ limits, setAside }: Pick<Wallet, 'limits' | 'setAside'>, name: WalletLimitName) =>
@@ -86,19 +86,21 @@ export const isSetAside = (
 ): boolean =>
   wallet.share === 'reserved' && wallet.limits[name] !== undefined && parent.limits[name] !== undefined;
 
-type Drawn = Pick<Wallet, 'walletId' | 'key' | 'limits' | 'share' | 'setAside'>;
+type Drawn = Pick<Wallet, 'key' | 'limits' | 'share' | 'setAside'>;
 
 /** The windows that a passport of the first of these draws on; from its wallet up to the root. */
 export function walletWindows(path: readonly Drawn[]): readonly (readonly WalletWindow[])[] {
   return path.map((wallet, level) => {
     const below = path[level - 1];
     return walletLimitNames.flatMap((name): WalletWindow[] => {
-      const walletLimit = wallet.limits[name];
-      if (walletLimit === undefined) return [];
+      const baseLimit = wallet.limits[name];
+      if (baseLimit === undefined) return [];
       const isOwnShare = below !== undefined && isSetAside(below, wallet, name);
       const lane = isOwnShare ? below.key : 'pot';
       const limit = isOwnShare ? (below.limits[name] ?? 0) : potOf(wallet, name);
-      return [{ wallet, name, lane, limit: Math.min(limit, walletLimit), walletLimit }];
+      return [
+        { ...walletLimits[name], wallet: wallet.key, lane, limit: Math.min(limit, baseLimit), baseLimit },
+      ];
     });
   });
 }

@@ -24,7 +24,11 @@ export interface WindowLimit {
 }
 
 /** The counter of the limit, for a request of this passport at this gate. */
-export function counterOf(limit: WindowLimit, gateId: GateId | null, passportId: PassportId): Counter {
+export function counterOf(
+  limit: WindowLimit,
+  gateId: GateId | null,
+  passportId: PassportId,
+): Extract<Counter, { readonly kind: LimitKind }> {
   switch (limit.kind) {
     case 'gate_rate':
     case 'gate_spend':

@@ -1,6 +1,7 @@
 import { type CompiledPolicy, compileGate, noGate } from '../decision/compile-gate.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
 import type { PassportStanding, VerifiedPassport } from '../decision/facts.ts';
+import { type DrawnOf, windowsOf } from '../decision/windows-of.ts';
 import type { Attestation } from '../model/attestation.ts';
 import { type CatalogEntry, type CatalogTerms, catalogTerms } from '../model/catalog.ts';
 import type { Constraints } from '../model/constraints.ts';
@@ -286,3 +287,10 @@ export function standingTermsOf(body: SignedApproval['body']): StandingApprovalT
     expiresAtMs,
   };
 }
+
+/** The windows that a PERMIT takes from, but those of wallets, of which an export says nothing. */
+export const drawnBy = (
+  { gateId }: Attestation,
+  { spendWindows, rateWindows }: CompiledPolicy,
+  passport: VerifiedPassport,
+): DrawnOf => windowsOf({ gate: gateId && { gateId, spendWindows, rateWindows }, passport });

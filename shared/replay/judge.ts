@@ -11,11 +11,13 @@ import type {
   WalletView,
   WindowView,
 } from '../decision/facts.ts';
+import type { DrawnOf } from '../decision/windows-of.ts';
 import type { Attestation } from '../model/attestation.ts';
 import type { DecisionReason, Outcome } from '../model/decision.ts';
 import type { WalletId } from '../model/ids.ts';
 import { minuteMs, parseTime, type UnixMillis } from '../model/time.ts';
 import {
+  drawnBy,
   type Evidence,
   isPresented,
   type KnownPassport,
@@ -88,7 +90,7 @@ const claims: Partial<Record<DecisionReason, Unjudged>> = {
 /** What the records of an export say of windows. */
 interface Windows {
   /** Whether the record's request did not fit, by what other records of the export have taken. */
-  wereFull(record: Attestation, policy: CompiledPolicy, known: KnownPassport): boolean;
+  wereFull(record: Attestation, drawn: DrawnOf): boolean;
 }
 
 /**
@@ -110,7 +112,8 @@ export function judge(record: Attestation, evidence: Evidence, windows: Windows)
   if (policy.trustLevel !== record.trustLevel) return contradicted('trust_level');
   const approval = presentedApproval(record, evidence);
   if (approval !== null) return approval;
-  const input: Input = { record, policy, known, evidence };
+  const drawn = drawnBy(record, policy, known.passport);
+  const input: Input = { record, policy, known, drawn, evidence };
   if (isHistoryCut(input)) return unjudged('passport_history');
   const explained = explain(input, windows);
   if (explained !== null) return explained;
@@ -120,7 +123,7 @@ export function judge(record: Attestation, evidence: Evidence, windows: Windows)
 
 /** Whether the gate gives this decision, for certain or by what the record says. Null: it does not. */
 function explain(input: Input, windows: Windows): Judgement | null {
-  const { record, policy, known } = input;
+  const { record, drawn } = input;
   const { reason } = record;
   for (const each of decisionsAgain(input, null)) if (isSame(each, record)) return agrees;
   if (reason === 'approvals_pending_exceeded') {
@@ -131,7 +134,7 @@ function explain(input: Input, windows: Windows): Judgement | null {
   }
   const claim = reason === null ? undefined : claims[reason];
   if (claim === undefined || !isGivenByClaim(input, reason)) return null;
-  return claim === 'units' && windows.wereFull(record, policy, known) ? agrees : unjudged(claim);
+  return claim === 'units' && windows.wereFull(record, drawn) ? agrees : unjudged(claim);
 }
 
 /** Whether the judgement of a record needs what all other records took of its windows. */
@@ -229,6 +232,7 @@ interface Input {
   readonly record: Attestation;
   readonly policy: CompiledPolicy;
   readonly known: KnownPassport;
+  readonly drawn: DrawnOf;
   readonly evidence: Evidence;
 }
 
@@ -346,7 +350,7 @@ function proofOf({ proof, timestampMs }: Attestation, claim: DecisionReason | nu
 
 /** All units are there, or, by the claim, none: the sums of the records show whether that may be. */
 function quotaOf(
-  { record, policy, known: { passport } }: Input,
+  { record, drawn }: Input,
   claim: DecisionReason | null,
   evidence: Evidence,
 ): Omit<QuotaView, 'wallet'> {
@@ -359,16 +363,14 @@ function quotaOf(
       isFinal: true,
       endsAtMs: record.timestampMs,
     });
-  const spend = [...policy.spendWindows, ...passport.spendWindows];
-  const rate = [...policy.rateWindows, ...passport.rateWindows];
   const isStanding = record.decision === 'PERMIT' && record.approvalId?.startsWith('sappr_') === true;
   const body = isStanding ? evidence.approvalOf(record) : null;
   const bornMs = parseTime(body?.created_at ?? '') ?? 0;
   const isBorn = record.timestampMs + clockLeewayMs >= bornMs;
   const terms = body === null || !isBorn ? null : standingTermsOf(body);
   return {
-    spend: spend.map(view(claim === 'spend_limit_exceeded')),
-    rate: rate.map(view(claim === 'rate_limit_exceeded')),
+    spend: drawn.spend.map(view(claim === 'spend_limit_exceeded')),
+    rate: drawn.rate.map(view(claim === 'rate_limit_exceeded')),
     standingApprovals:
       terms === null
         ? []

@@ -4,11 +4,18 @@
  * one record, `window-sums.ts` adds up what PERMITs took of limits.
  */
 
+import type { DrawnOf, DrawnWindow } from '../decision/windows-of.ts';
 import type { Attestation } from '../model/attestation.ts';
 import { type Outcome, outcomes } from '../model/decision.ts';
 import { parseTime, type UnixMillis } from '../model/time.ts';
-import type { WindowLimit } from '../quota/window-limit.ts';
-import { Evidence, isPresented, type Statement, standingTermsOf, type Unjudged } from './evidence.ts';
+import {
+  drawnBy,
+  Evidence,
+  isPresented,
+  type Statement,
+  standingTermsOf,
+  type Unjudged,
+} from './evidence.ts';
 import { type Judgement, judge } from './judge.ts';
 import { type OverLimit, WindowSums } from './window-sums.ts';
 
@@ -72,19 +79,19 @@ export class Replay {
   /** Counts what a PERMIT took of limits, and what was taken for a while and given back. */
   add(record: Attestation): void {
     const { decision, resolution, refersTo, test, id, timestampMs } = record;
-    const limits = this.#limitsOf(record);
-    if (limits === null) return;
+    const drawn = this.#drawnOn(record);
+    if (drawn === null) return;
     if (resolution !== null && refersTo?.startsWith('appr_') === true)
-      this.#addHeld(record, refersTo, limits.spend);
+      this.#addHeld(record, refersTo, drawn.spend);
     if (decision !== 'PERMIT' || resolution !== null || test) return;
     const isVoided = this.#evidence.isVoided(id);
     const amount = record.amountMicroUsd ?? 0;
     const units = isVoided ? 0 : this.#evidence.leastTaken(id, amount);
     const most = this.#evidence.mostTaken(id, amount);
     const atMs = isPresented(record) ? this.#heldFromMs(record.approvalId) : timestampMs;
-    if (atMs !== null) for (const limit of limits.spend) this.#sums.add(limit, record, { units, most, atMs });
+    if (atMs !== null) for (const each of drawn.spend) this.#sums.add(each, { units, most, atMs });
     const request = { units: isVoided ? 0 : 1, most: 1, atMs: timestampMs };
-    for (const limit of limits.rate) this.#sums.add(limit, record, request);
+    for (const each of drawn.rate) this.#sums.add(each, request);
     if (!isVoided) this.#addStanding(record, units);
   }
 
@@ -122,25 +129,21 @@ export class Replay {
   }
 
   /** Null: the file does not say what they were. */
-  #limitsOf(record: Attestation) {
+  #drawnOn(record: Attestation): DrawnOf | null {
     const known = record.passportId === null ? null : this.#evidence.passport(record.passportId);
     if (known === null || typeof known === 'string') return null;
     const { passport } = known;
     const policy = this.#evidence.policy(record, passport.mode);
-    if (typeof policy === 'string') return null;
-    return {
-      spend: [...policy.spendWindows, ...passport.spendWindows],
-      rate: [...policy.rateWindows, ...passport.rateWindows],
-    };
+    return typeof policy === 'string' ? null : drawnBy(record, policy, passport);
   }
 
   /** An approval that no PERMIT used held its money all the same. It may have several records of its end. */
-  #addHeld(record: Attestation, approvalId: string, limits: readonly WindowLimit[]): void {
+  #addHeld(record: Attestation, approvalId: string, drawn: readonly DrawnWindow[]): void {
     if (this.#evidence.isUsed(approvalId) || this.#held.has(approvalId)) return;
     this.#held.add(approvalId);
     const atMs = this.#heldFromMs(approvalId);
     const most = record.amountMicroUsd ?? 0;
-    if (atMs !== null) for (const limit of limits) this.#sums.add(limit, record, { units: 0, most, atMs });
+    if (atMs !== null) for (const each of drawn) this.#sums.add(each, { units: 0, most, atMs });
   }
 
   /** An approval holds its money from when it was asked for. Null: that time is not known. */

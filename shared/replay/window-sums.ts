@@ -1,11 +1,7 @@
-import type { CompiledPolicy } from '../decision/compile-gate.ts';
+import type { DrawnOf, DrawnWindow } from '../decision/windows-of.ts';
 import type { Attestation } from '../model/attestation.ts';
-import type { PassportId } from '../model/ids.ts';
 import { renderTime, type UnixMillis } from '../model/time.ts';
-import { counterKey } from '../quota/counter.ts';
 import { windowAt, windowKey } from '../quota/window.ts';
-import { counterOf, type WindowLimit } from '../quota/window-limit.ts';
-import type { KnownPassport } from './evidence.ts';
 import { clockLeewayMs } from './judge.ts';
 
 interface Sum {
@@ -51,9 +47,9 @@ export interface OverLimit {
 export class WindowSums {
   readonly #sums = new Map<string, Sum>();
 
-  add(limit: WindowLimit, record: Attestation, { units, most, atMs }: Taken): void {
-    const sum = this.#sumOf(limit, record, atMs);
-    sum.limit = Math.max(sum.limit, limit.limit);
+  add(drawn: DrawnWindow, { units, most, atMs }: Taken): void {
+    const sum = this.#sumOf(drawn, atMs);
+    sum.limit = Math.max(sum.limit, drawn.limit);
     sum.all += units;
     sum.most += most;
     if (atMs - clockLeewayMs >= sum.startsAtMs && atMs + clockLeewayMs < sum.endsAtMs) sum.sure += units;
@@ -80,15 +76,12 @@ export class WindowSums {
   }
 
   /** Whether one of these windows may have had no room for the request of a record, by the export. */
-  wereFull(record: Attestation, policy: CompiledPolicy, { passport }: KnownPassport): boolean {
-    const isOfMoney = record.reason === 'spend_limit_exceeded';
-    const requested = isOfMoney ? (record.amountMicroUsd ?? 0) : 1;
-    const limits = isOfMoney
-      ? [...policy.spendWindows, ...passport.spendWindows]
-      : [...policy.rateWindows, ...passport.rateWindows];
-    return limits.some((limit) => {
-      const { key } = nameOf(limit, record, record.timestampMs);
-      return (this.#sums.get(key)?.most ?? 0) + requested > limit.limit;
+  wereFull({ reason, amountMicroUsd, timestampMs }: Attestation, { spend, rate }: DrawnOf): boolean {
+    const isOfMoney = reason === 'spend_limit_exceeded';
+    const requested = isOfMoney ? (amountMicroUsd ?? 0) : 1;
+    return (isOfMoney ? spend : rate).some(({ counter, window, limit }) => {
+      const sum = this.#sums.get(windowKey(counter, windowAt(window, timestampMs)));
+      return (sum?.most ?? 0) + requested > limit;
     });
   }
 
@@ -104,18 +97,14 @@ export class WindowSums {
     }
   }
 
-  #sumOf(limit: WindowLimit, record: Attestation, atMs: UnixMillis): Sum {
-    const { key, ...name } = nameOf(limit, record, atMs);
+  #sumOf({ counter, window }: DrawnWindow, atMs: UnixMillis): Sum {
+    const at = windowAt(window, atMs);
+    const key = windowKey(counter, at);
     const known = this.#sums.get(key);
     if (known !== undefined) return known;
-    const sum: Sum = { ...name, limit: 0, sure: 0, all: 0, most: 0 };
+    const { startsAtMs, endsAtMs } = at;
+    const sum: Sum = { counter, window, startsAtMs, endsAtMs, limit: 0, sure: 0, all: 0, most: 0 };
     this.#sums.set(key, sum);
     return sum;
   }
-}
-
-function nameOf(limit: WindowLimit, { gateId, passportId }: Attestation, atMs: UnixMillis) {
-  const { name: window, startsAtMs, endsAtMs } = windowAt(limit.window, atMs);
-  const counter = counterKey(counterOf(limit, gateId, passportId as PassportId));
-  return { counter, window, startsAtMs, endsAtMs, key: windowKey(counter, { name: window, startsAtMs }) };
 }

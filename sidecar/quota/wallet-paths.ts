@@ -1,6 +1,6 @@
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import type { IdDigest } from '../../shared/model/id-digest.ts';
-import type { PassportId, WalletId } from '../../shared/model/ids.ts';
+import type { PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { WalletLevel } from '../../shared/wire/sync/lease-call.ts';
 import { quotaLimits } from './limits.ts';
@@ -116,8 +116,6 @@ export class WalletPaths {
     this.#paths.delete(passportId);
   }
 }
-
-export const walletIdOf = ({ wallet_id: id }: WalletLevel): WalletId | null => id ?? null;
 
 /** Nothing is known of any wallet. */
 export const noWalletState: WalletState = {

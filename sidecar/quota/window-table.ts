@@ -1,14 +1,13 @@
 import { isFor } from '../../shared/decision/find-standing-approval.ts';
-import { must } from '../../shared/errors/assert.ts';
+import { type DrawnWindow, drawnName, totalOf, windowsOf } from '../../shared/decision/windows-of.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
-import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
-import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
-import { renderLane, type WalletLevel } from '../../shared/wire/sync/lease-call.ts';
+import type { WindowLimit } from '../../shared/quota/window-limit.ts';
+import { renderLane } from '../../shared/wire/sync/lease-call.ts';
 import { type HeldView, heldView } from './held-view.ts';
 import { HeldWindow, type WindowOfCounter } from './held-window.ts';
 import { quotaLimits } from './limits.ts';
-import { noWalletState, type WalletPath, WalletPaths, walletIdOf } from './wallet-paths.ts';
+import { noWalletState, type WalletPath, WalletPaths } from './wallet-paths.ts';
 
 /** The limits of a compiled gate. */
 export interface LimitedGate {
@@ -85,17 +84,13 @@ export class WindowTable {
       const known = views.ofPassports.get(passport.passportId);
       const isKnown = path !== null && known?.owner === passport.owner && isOf(known.view, path);
       if (isKnown && isWhole(known.view)) return known.view;
-      return this.#makeView(gate, passport, {
-        isShared: false,
-        nowMs,
-        heldWallet: this.#heldWallet(path, passport, nowMs),
-      });
+      return this.#makeView(gate, passport, { isShared: false, nowMs, path });
     }
     const isShared = !views.isPerPassport && isUnlimited(passport);
     const known = isShared ? views.shared : views.ofPassports.get(passport.passportId);
     if (known !== null && known !== undefined && known.view.heldWallet === null && isWhole(known.view))
       if (isShared || known.owner === passport.owner) return known.view;
-    return this.#makeView(gate, passport, { isShared, nowMs, heldWallet: null });
+    return this.#makeView(gate, passport, { isShared, nowMs });
   }
 
   #viewsOf(gate: object & Omit<LimitedGate, 'gateId' | 'accountId'>): GateViews {
@@ -109,63 +104,43 @@ export class WindowTable {
     return views;
   }
 
-  /** `path` null: it has to be asked for. */
-  #heldWallet(path: WalletPath | null, passport: LimitedPassport, nowMs: number): HeldView['heldWallet'] {
-    const { passportId, tokenHash } = passport;
-    if (path === null) {
-      const isKnown = () => this.#wallets.get(passportId, nowMs) !== null;
-      return { levels: [], path, isFrozen: false, lookUp: { passportId, tokenHash, isKnown } };
-    }
-    const levels = path.levels.map((level) => {
-      const ofKind = (kind: 'wallet_spend' | 'wallet_rate') =>
-        level.windows
-          .filter((window) => window.kind === kind)
-          .map((window) => this.#findLane(level, window, passport, nowMs));
-      return { walletId: walletIdOf(level), spend: ofKind('wallet_spend'), rate: ofKind('wallet_rate') };
-    });
-    return { levels, path, isFrozen: path.isFrozen, lookUp: null };
-  }
-
-  #findLane(
-    { key }: WalletLevel,
-    { kind, window, lane, limit }: WalletLevel['windows'][number],
-    { passportId, tokenHash }: LimitedPassport,
-    nowMs: number,
-  ): HeldWindow {
-    const name = {
-      kind,
-      gate_id: null,
-      passport_id: passportId,
-      token_hash: tokenHash,
-      wallet: renderLane(key, lane),
-      window,
-    };
-    const counter = counterKey({ kind, wallet: key, lane });
-    const found = this.#findNamed(name, counter, limit ?? Number.MAX_SAFE_INTEGER, nowMs);
-    // This passport was found to draw on it last.
-    found.name = name;
-    found.isOfNoPassport = false;
-    return found;
-  }
-
   #makeView(
     gate: LimitedGate | null,
     passport: LimitedPassport,
     options: {
       readonly isShared: boolean;
       readonly nowMs: number;
-      readonly heldWallet: HeldView['heldWallet'];
+      /** Null: it has to be asked for. Absent: the passport is in no wallet. */
+      readonly path?: WalletPath | null;
     },
   ): HeldView {
-    const { isShared, nowMs, heldWallet } = options;
-    const windowsOf = (list: 'spendWindows' | 'rateWindows') =>
-      [...(gate?.[list] ?? []), ...passport[list]].map((limit) => this.#find(limit, gate, passport, nowMs));
-    const standingApprovals = (gate?.standingApprovals ?? [])
-      .filter((terms) => gate !== null && isFor(terms, passport, gate.accountId))
-      .map((terms) => ({ terms, held: this.#findTotal(terms, gate, nowMs) }));
-    const view = heldView(windowsOf('spendWindows'), windowsOf('rateWindows'), standingApprovals, heldWallet);
+    const { isShared, nowMs, path } = options;
+    const { passportId, tokenHash } = passport;
+    const drawn = windowsOf({ gate, passport, lanes: lanesOf(path ?? null) });
+    const held = (each: DrawnWindow) => this.#find(each, passport, nowMs);
+    const isKnown = () => this.#wallets.get(passportId, nowMs) !== null;
+    const heldWallet =
+      path === undefined
+        ? null
+        : {
+            levels: drawn.levels.map(({ spend, rate }, place) => ({
+              walletId: path?.levels[place]?.wallet_id ?? null,
+              spend: spend.map(held),
+              rate: rate.map(held),
+            })),
+            path,
+            isFrozen: path?.isFrozen === true,
+            lookUp: path === null ? { passportId, tokenHash, isKnown } : null,
+          };
+    const standingApprovals =
+      gate === null
+        ? []
+        : gate.standingApprovals
+            .filter((terms) => isFor(terms, passport, gate.accountId))
+            .map((terms) => ({ terms, held: held(totalOf(terms, gate.gateId)) }));
+    const view = heldView(drawn.spend.map(held), drawn.rate.map(held), standingApprovals, heldWallet);
     // Good for one question only.
-    if (heldWallet?.path === null) return view;
+    if (path === null) return view;
     if (this.#viewCount >= quotaLimits.leaseViewsMax) {
       this.#views = new WeakMap();
       this.#viewCount = 0;
@@ -178,47 +153,24 @@ export class WindowTable {
     return view;
   }
 
-  #find(limit: WindowLimit, gate: LimitedGate | null, passport: LimitedPassport, nowMs: number): HeldWindow {
-    const counter = counterOf(limit, gate?.gateId ?? null, passport.passportId);
-    const passportId = 'passportId' in counter ? counter.passportId : null;
-    const name = {
-      kind: limit.kind,
-      gate_id: limit.kind === 'gate_rate' || limit.kind === 'gate_spend' ? (gate?.gateId ?? null) : null,
-      passport_id: passportId,
-      token_hash: passportId === null ? null : passport.tokenHash,
-      window: limit.window,
-    };
-    return this.#findNamed(name, counterKey(counter), limit.limit, nowMs);
-  }
-
-  #findTotal(terms: StandingApprovalTerms, gate: LimitedGate | null, nowMs: number): HeldWindow {
-    const { standingApprovalId, totalMicroUsd } = terms;
-    const gateId = must(gate, 'a standing approval is of a gate').gateId;
-    const kind = 'standing_approval' as const;
-    const name = {
-      kind,
-      gate_id: gateId,
-      passport_id: null,
-      token_hash: null,
-      standing_approval_id: standingApprovalId,
-      window: 'total' as const,
-    };
-    return this.#findNamed(name, counterKey({ kind, gateId, standingApprovalId }), totalMicroUsd, nowMs);
-  }
-
   /**
    * Without room, returns a window that is already forgotten: nothing can be taken from it, and the next
    * request looks again.
    */
-  #findNamed(name: WindowOfCounter, counter: CounterKey, limit: number, nowMs: number): HeldWindow {
-    const key = nameOf(counter, name);
+  #find(drawn: DrawnWindow, passport: LimitedPassport, nowMs: number): HeldWindow {
+    const key = drawnName(drawn);
     const known = this.#windows.get(key);
     if (known !== undefined) {
       // A new version of the gate may change the limit; held units stay.
-      known.lease.limit = limit;
+      known.lease.limit = drawn.limit;
+      if ('wallet' in drawn.of) {
+        // This passport was found to draw on it last.
+        known.name = leasedName(drawn, passport);
+        known.isOfNoPassport = false;
+      }
       return known;
     }
-    const window = new HeldWindow(name, limit, nowMs);
+    const window = new HeldWindow(leasedName(drawn, passport), drawn.limit, nowMs);
     if (this.#windows.size < this.#windowsMax || this.#makeRoom()) this.#windows.set(key, window);
     else window.isForgotten = true;
     return window;
@@ -259,7 +211,28 @@ export class WindowTable {
 /** Stands for the absent gate of `/enforce`; has no windows. */
 const noGate = Object.freeze({ rateWindows: [], spendWindows: [], standingApprovals: [] });
 
-const nameOf = (counter: CounterKey, { window }: WindowOfCounter): string => `${counter} ${window}`;
+/** Nobody tells a sidecar the limit of a wallet of another account. */
+const lanesOf = (path: WalletPath | null) =>
+  (path?.levels ?? []).map(({ key: wallet, windows }) =>
+    windows.map(({ limit = Number.MAX_SAFE_INTEGER, ...lane }) => ({ ...lane, wallet, limit })),
+  );
+
+/** As lease calls name it: of a wallet by a passport that draws on it. */
+function leasedName(
+  { of, window }: DrawnWindow,
+  { passportId, tokenHash }: LimitedPassport,
+): WindowOfCounter {
+  const isOfPassport = 'wallet' in of || ('passportId' in of && of.passportId !== null);
+  return {
+    kind: of.kind,
+    gate_id: 'gateId' in of ? of.gateId : null,
+    passport_id: isOfPassport ? passportId : null,
+    token_hash: isOfPassport ? tokenHash : null,
+    ...('standingApprovalId' in of && { standing_approval_id: of.standingApprovalId }),
+    ...('wallet' in of && { wallet: renderLane(of.wallet, of.lane) }),
+    window,
+  };
+}
 
 const isUnlimited = ({ rateWindows, spendWindows }: LimitedPassport): boolean =>
   rateWindows.length === 0 && spendWindows.length === 0;

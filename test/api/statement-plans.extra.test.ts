@@ -28,6 +28,7 @@ import { addToWindows } from '../../control-plane/quota/spend-store.ts';
 import { findPresentedSession } from '../../control-plane/sessions/session-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { trimChanges } from '../../control-plane/sync/feed-store.ts';
+import { windowsOf } from '../../shared/decision/windows-of.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type {
   AccountId,
@@ -180,8 +181,16 @@ async function readRows(
 const held = (n: number) =>
   ({ counter: counter(n), window: 'day', startsAtMs: day.startsAtMs, units: 1 }) as const;
 const some = Array.from({ length: 100 }, (_, i) => rows / 2 + 100 * (i + 1));
+const ownWindows = windowsOf({
+  gate: null,
+  passport: {
+    passportId: passportId(1),
+    spendWindows: [],
+    rateWindows: [{ kind: 'passport_rate', window: 'day', limit: 1, per: 'passport' }],
+  },
+});
 /** A PERMIT that names `some` leases. */
-const takes = (ownLimits: Take['ownLimits']): Take[] => {
+const takes = (ownWindows?: Take['ownWindows']): Take[] => {
   const record = {
     source: 'side_1',
     gateId: null,
@@ -193,7 +202,7 @@ const takes = (ownLimits: Take['ownLimits']): Take[] => {
     {
       record: record as Take['record'],
       took: some,
-      ownLimits,
+      ownWindows,
       passportOwner: null,
       holder: null,
       isPaid: false,
@@ -338,11 +347,8 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
         some.map((n) => ({ passportId: passportId(n), tokenHash: '' })),
       ),
     ),
-  'keeping leases': (sql) => sql.begin((tx) => holdLeases(tx, takes([]))),
-  'keeping leases that accounts share': (sql) =>
-    sql.begin((tx) =>
-      holdLeases(tx, takes([{ kind: 'passport_rate', window: 'day', limit: 1, per: 'passport' }])),
-    ),
+  'keeping leases': (sql) => sql.begin((tx) => holdLeases(tx, takes())),
+  'keeping leases that accounts share': (sql) => sql.begin((tx) => holdLeases(tx, takes(ownWindows))),
   'counting what waits': (sql) =>
     sql.begin((tx) => countPending(tx, { passportId: passportId(1), gateId: gateId(1) }, nowMs)),
   'finding what waits': (sql) =>

@@ -315,7 +315,6 @@ describe('the end of an epoch', () => {
         {
           record,
           took,
-          ownLimits: [],
           passportOwner: null,
           holder: null,
           isPaid: false,

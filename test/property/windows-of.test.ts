@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { KnownThings } from '../../control-plane/attestations/judge-records.ts';
 import { findLackingHold } from '../../control-plane/decisions/judge-settlements.ts';
-import { addUp } from '../../control-plane/quota/alert-on-spend.ts';
+import { toldWallets } from '../../control-plane/quota/find-lanes.ts';
 import { type HeldLeases, judgeTakes, type Take } from '../../control-plane/quota/judge-takes.ts';
 import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
 import {
@@ -12,16 +12,14 @@ import {
   totalOf,
   windowsOf,
 } from '../../shared/decision/windows-of.ts';
-import type { Attestation, AttestationRecord } from '../../shared/model/attestation.ts';
 import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { AccountId, GateId, PassportId, SidecarId, WalletId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { walletLimits, walletShares, walletWindows } from '../../shared/model/wallet.ts';
+import { walletShares } from '../../shared/model/wallet.ts';
 import { counterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import { WindowSums } from '../../shared/replay/window-sums.ts';
 import { counterOfLease } from '../../shared/wire/sync/lease-call.ts';
 import type { SuspendSettlement } from '../../shared/wire/sync/settlement.ts';
 import type { HeldWindow } from '../../sidecar/quota/held-window.ts';
@@ -149,6 +147,9 @@ it('are those that a sidecar takes from, and those that are asked of it', () => 
       linesOf([totalOf(standing, gate.gateId)]),
     );
 
+    const ofOthers = heldBySidecar({ gate, passport, wallets }, 'acct_2' as AccountId);
+    expect(ofOthers.spendWindows.map(({ name }) => name)).toEqual(view.spendWindows.map(({ name }) => name));
+
     // What it names of its passport and the wallets is needed; its own gate is its own matter.
     const held = [...view.spendWindows, ...view.rateWindows];
     const leases: HeldLeases = new Map(held.map((each, place) => [place, leaseOf(each, place)]));
@@ -175,52 +176,16 @@ it('are those that a sidecar takes from, and those that are asked of it', () => 
   });
 });
 
-it('are those whose limits alerts and replays add up, but for wallets', () => {
-  inAll(({ gate, passport }) => {
-    const drawn = windowsOf({ gate, passport });
-    const record = {
-      ...{ gateId: gate.gateId, passportId: passport.passportId, timestampMs: nowMs },
-      amountMicroUsd: 1 as MicroUsd,
-    } as AttestationRecord & { readonly passportId: PassportId; readonly amountMicroUsd: MicroUsd };
-    const limitsOf = ({ spendWindows }: Pick<typeof gate, 'spendWindows'>) =>
-      spendWindows.map((limit) => ({ limit, alertAt: 1, owner: { accountId, mode: 'live' as const } }));
-    const alerts = addUp(
-      [record],
-      new Map([
-        [gate.gateId as string, limitsOf(gate)],
-        [passport.passportId, limitsOf(passport)],
-      ]),
-    );
-    expect(
-      [...alerts.values()].map(({ key, window, alertUnits }) => `${key} ${window.name} ${alertUnits}`),
-    ).toEqual(linesOf(drawn.spend));
-
-    const sums = new WindowSums();
-    for (const limit of [
-      ...[...gate.spendWindows, ...passport.spendWindows],
-      ...[...gate.rateWindows, ...passport.rateWindows],
-    ])
-      sums.add(limit, record as Attestation, { units: 1_000, most: 1_000, atMs: nowMs });
-    expect(
-      [...sums.overLimits()].map(({ counter, window, limit }) => `${counter} ${window} ${limit}`),
-    ).toEqual(linesOf([...drawn.spend, ...drawn.rate]));
-  });
-});
-
 const standing = {
   ...{ standingApprovalId: 'sappr_1', passportId: 'pass_1', owner: null, permissionKey: 'orders:create' },
   ...{ eachMicroUsd: 1, totalMicroUsd: 7, expiresAtMs: nowMs },
 } as StandingApprovalTerms;
 
-function heldBySidecar({ gate, passport, wallets }: Omit<Situation, 'given'>) {
+function heldBySidecar({ gate, passport, wallets }: Omit<Situation, 'given'>, toldTo = accountId) {
   const paths = new WalletPaths({
     ...{ walletChanges: { count: 0, hasChanged: () => false }, isWalletFrozen: () => false, asOfMs: 0 },
   });
-  const levels = walletWindows(wallets).map((windows, level) => ({
-    ...{ key: `key${level}` as IdDigest, frozen: false },
-    windows: windows.map(({ name, lane, limit }) => ({ ...walletLimits[name], lane, limit })),
-  }));
-  paths.set(passport.passportId, levels, paths.mark(0));
+  paths.set(passport.passportId, toldWallets(wallets, toldTo), paths.mark(0));
   return new WindowTable(100, paths).viewOf(
     { ...gate, accountId, standingApprovals: [standing] },
     { ...passport, accountId, owner: null, tokenHash: 'token' },
@@ -251,15 +216,12 @@ const takeOf = (
   },
   took,
   passportOwner: { accountId },
-  ownLimits: [...passport.spendWindows, ...passport.rateWindows],
+  ownWindows: windowsOf({ gate: null, passport, wallets }),
   walletPath: { wallets, sinceMs: longAgoMs, cameMs: longAgoMs },
   ...{ holder: null, isPaid: false, needsApproval: false },
 });
 
 const knownOf = ({ passport, wallets }: Pick<Situation, 'passport' | 'wallets'>) =>
   ({
-    passports: new Map([
-      [passport.passportId, { own: { limits: [...passport.spendWindows, ...passport.rateWindows] } }],
-    ]),
-    wallets: new Map([[passport.passportId, { wallets }]]),
+    passports: new Map([[passport.passportId, { ownWindows: windowsOf({ gate: null, passport, wallets }) }]]),
   }) as unknown as KnownThings;

@@ -321,8 +321,8 @@ export const mutants: readonly Mutant[] = [
   planted(
     'takes nothing from wallets of another account',
     'sidecar/quota/window-table.ts',
-    'const levels = path.levels.map((level) => {',
-    'const levels = path.levels.filter((each) => each.wallet_id !== undefined).map((level) => {',
+    'windows.map(({ limit = Number.MAX_SAFE_INTEGER, ...lane }) =>',
+    'windows.filter((each) => each.limit !== undefined).map(({ limit = 0, ...lane }) =>',
   ),
   planted(
     'keeps idle units of wallets of another account',

@@ -69,7 +69,7 @@ export interface Parties {
 
 export interface LaneLimits {
   readonly limit: number;
-  readonly walletLimit: number;
+  readonly baseLimit: number;
 }
 
 const readersMax = 16;
@@ -231,7 +231,7 @@ export class Settlements {
       const isThere =
         at !== undefined &&
         at.leased <= (lane?.limit ?? 0) + each.leased_max &&
-        (base === null || base.leased <= (lane?.walletLimit ?? 0) + each.leased_max);
+        (base === null || base.leased <= (lane?.baseLimit ?? 0) + each.leased_max);
       return isThere || this.#ledger.lent(key, null, (id) => this.#parties.isConnected(id)) > 0;
     });
     const presented = lookUp.approval_id === null ? null : this.#bound(lookUp.approval_id, lookUp);

@@ -1,4 +1,4 @@
-import type { FoundLimit } from '../../../control-plane/quota/find-lanes.ts';
+import { type FoundLimit, toldWallets } from '../../../control-plane/quota/find-lanes.ts';
 import { type PathHistory, walletOfRecord } from '../../../control-plane/quota/former-places.ts';
 import { quotaLimits } from '../../../control-plane/quota/limits.ts';
 import { idDigest } from '../../../shared/crypto/id-digest.ts';
@@ -22,6 +22,7 @@ import {
   type LeaseCall,
   type LeaseRequest,
   laneOf,
+  renderLane,
   type WalletLevel,
 } from '../../../shared/wire/sync/lease-call.ts';
 
@@ -219,12 +220,10 @@ export class Wallets {
   laneOf(
     passportId: PassportId,
     { kind, wallet, window }: Pick<LeaseRequest, 'kind' | 'wallet' | 'window'>,
-  ): { readonly limit: number; readonly walletLimit: number } | null {
+  ): { readonly limit: number; readonly baseLimit: number } | null {
     const lanes = walletWindows(this.pathOf(passportId)).flat();
     const isIt = (each: WalletWindow): boolean =>
-      `${each.wallet.key}:${each.lane}` === wallet &&
-      walletLimits[each.name].kind === kind &&
-      walletLimits[each.name].window === window;
+      renderLane(each.wallet, each.lane) === wallet && each.kind === kind && each.window === window;
     return lanes.find(isIt) ?? null;
   }
 
@@ -235,21 +234,7 @@ export class Wallets {
     tokenHash: string,
   ): WalletLevel[] | null {
     if (asked.token_hash !== tokenHash) return null;
-    const path = this.pathOf(asked.passport_id);
-    return walletWindows(path).map((windows, level): WalletLevel => {
-      const { key, walletId, status, accountId: owner } = path[level] as Wallet;
-      const isOwn = owner === accountId;
-      return {
-        key,
-        ...(isOwn && { wallet_id: walletId }),
-        frozen: status === 'frozen',
-        windows: windows.map(({ name, lane, limit }) => ({
-          ...walletLimits[name],
-          lane,
-          ...(isOwn && { limit }),
-        })),
-      };
-    });
+    return toldWallets(this.pathOf(asked.passport_id), accountId);
   }
 
   /** The limit of the lane of an ask; null: there is none, or it may not be drawn on. */
