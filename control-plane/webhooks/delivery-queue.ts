@@ -132,8 +132,8 @@ export interface AttemptResult {
 }
 
 /**
- * Records attempts and their results. One that was locked or queued again meanwhile is skipped: what
- * comes of that counts.
+ * Records attempts and their results. One that was locked or queued again meanwhile is skipped, also where
+ * that was this replica, after a pause longer than its lock: what comes of the later one counts.
  */
 export async function recordResults(
   sql: Database | Transaction,
@@ -163,11 +163,11 @@ export async function recordResults(
         claimed_by = NULL
       FROM made
       WHERE d.delivery_id = made.delivery_id AND d.claimed_by = ${replicaId} AND d.next_attempt_at_ms = made.lease_ends_at_ms
-      RETURNING d.delivery_id
+      RETURNING d.delivery_id, made.lease_ends_at_ms
     )
     INSERT INTO webhook_attempts (delivery_id, attempt, started_at_ms, latency_ms, status_code, error, response)
     SELECT made.delivery_id, made.attempt, made.started_at_ms, made.latency_ms, made.status_code, made.error, made.response
-    FROM made JOIN settled USING (delivery_id)`;
+    FROM made JOIN settled USING (delivery_id, lease_ends_at_ms)`;
   noteHints(
     sql,
     settled.map(({ delivery: { accountId, mode, webhookId } }) => ({

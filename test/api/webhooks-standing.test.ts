@@ -86,6 +86,15 @@ describe('an attempt that is written down late', () => {
     expect((await hook.get()).status).toBe('disabled');
   });
 
+  it('is passed over for a later one of its delivery, by the same replica and written down at once', async () => {
+    const [late] = await claimed(1);
+    api.advance(webhooksLimits.webhookLockMs);
+    const [again] = await claim();
+    await write([attempt(late, 500), attempt(again, 204)]);
+    const one = { status: 'succeeded', attempt_count: 1, attempts: [{ status_code: 204 }] };
+    expect(await hook.deliveries()).toMatchObject([one]);
+  });
+
   it('counts after a change that is no new beginning', async () => {
     const [first] = await claimed(1);
     await change({ description: 'another', status: 'enabled', url: 'https://old.example/' });
