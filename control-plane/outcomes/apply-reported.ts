@@ -3,12 +3,13 @@ import { catalogue } from '../../shared/errors/catalogue.ts';
 import type { OutcomeId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
+import { tellingTrouble } from '../../shared/runtime/tell-trouble.ts';
 import type { Transaction } from '../base/database.ts';
 import { quotaLimits } from '../quota/limits.ts';
 import { trimFormerLeases } from '../quota/release-leases.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
-import { repeatWhenDue } from '../storage/due-work.ts';
+import { sweepWhenDue } from '../storage/due-work.ts';
 import { advisoryLocks } from '../storage/locks.ts';
 import { isOutage } from '../storage/outage.ts';
 import { type AskedChange, type ChangeResult, changePermits, NoRoomForOverrun } from './change-permits.ts';
@@ -173,40 +174,28 @@ export function startApplyingOutcomes(deps: SweepDeps): Repetition {
   return { stop: () => each('stop'), wake: () => void each('wake') };
 }
 
+const trouble = ({ logger }: SweepDeps, begins: string) => ({
+  ...{ logger, begins, ends: 'what failed with reported outcomes works again' },
+  pauseMs: outcomesLimits.applyIntervalMs,
+});
+
 const startApplying = (deps: SweepDeps): Repetition =>
-  repeatWhenDue(deps.sql, 'outcomes', {
+  sweepWhenDue(deps, 'outcomes', {
     usualMs: outcomesLimits.applyIntervalMs,
-    round: safely(deps, 'reported outcomes could not be applied: they wait', async (state) => {
-      while ((await applyReported(deps)) > 0 && !state.isStopped);
-      return outcomesLimits.applyIntervalMs;
-    }),
+    batch: () => applyReported(deps),
+    batchMax: 1,
+    trouble: trouble(deps, 'reported outcomes could not be applied: they wait'),
   });
 
 const startTrimming = (deps: SweepDeps): Repetition =>
   repeat(
-    safely(deps, 'old outcomes could not be removed: they wait', async () => {
-      await trimRefused(deps.sql, deps.clock.now());
-      await trimPermits(deps.sql, deps.clock.now());
-      await deps.sql.begin(trimFormerLeases);
-      return outcomesLimits.trimIntervalMs;
-    }),
+    tellingTrouble(
+      async () => {
+        await trimRefused(deps.sql, deps.clock.now());
+        await trimPermits(deps.sql, deps.clock.now());
+        await deps.sql.begin(trimFormerLeases);
+        return outcomesLimits.trimIntervalMs;
+      },
+      trouble(deps, 'old outcomes could not be removed: they wait'),
+    ),
   );
-
-/** Logs the first failure of several, and the end of them. */
-function safely({ logger }: SweepDeps, failure: string, round: Round): Round {
-  let isFailing = false;
-  return async (state) => {
-    try {
-      const pauseMs = await round(state);
-      if (isFailing) logger.info({}, 'what failed with reported outcomes works again');
-      isFailing = false;
-      return pauseMs;
-    } catch (error) {
-      if (!isFailing) logger.warn({ err: error }, failure);
-      isFailing = true;
-      return outcomesLimits.applyIntervalMs;
-    }
-  };
-}
-
-type Round = Parameters<typeof repeat>[0];

@@ -4,7 +4,7 @@ import type { AppendingDeps } from '../attestations/deps.ts';
 import { sweepLockMsMax } from '../quota/limits.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
-import { repeatWhenDue } from '../storage/due-work.ts';
+import { sweepWhenDue } from '../storage/due-work.ts';
 import { isOutage } from '../storage/outage.ts';
 import { type ChangeResult, changePermits } from './change-permits.ts';
 import { emitExpired } from './emit-outcome-events.ts';
@@ -90,22 +90,14 @@ async function expireOneByOne(deps: SweepDeps): Promise<number> {
   return due.length;
 }
 
-/** Ends holds on every replica. While the database is away it pauses. Never throws. */
-export function startHoldSweep(deps: SweepDeps): Repetition {
-  let isFailing = false;
-  const usualMs = outcomesLimits.sweepIntervalMs;
-  const round = async (state: { readonly isStopped: boolean }) => {
-    try {
-      let ended: number;
-      do ended = await expireHolds(deps);
-      while (ended === outcomesLimits.holdsPerSweepMax && !state.isStopped);
-      if (isFailing) deps.logger.info({}, 'holds end in time again');
-      isFailing = false;
-    } catch (error) {
-      if (!isFailing) deps.logger.warn({ err: error }, 'holds could not be ended: their money stays held');
-      isFailing = true;
-    }
-    return usualMs;
-  };
-  return repeatWhenDue(deps.sql, 'holds', { usualMs, round });
-}
+/** Ends holds on every replica. */
+export const startHoldSweep = (deps: SweepDeps): Repetition =>
+  sweepWhenDue(deps, 'holds', {
+    usualMs: outcomesLimits.sweepIntervalMs,
+    batch: () => expireHolds(deps),
+    batchMax: outcomesLimits.holdsPerSweepMax,
+    trouble: {
+      begins: 'holds could not be ended: their money stays held',
+      ends: 'holds end in time again',
+    },
+  });

@@ -1,5 +1,7 @@
 import { secondMs } from '../../shared/model/time.ts';
-import { type Repetition, repeat } from '../../shared/runtime/repeat.ts';
+import type { Logger } from '../../shared/runtime/logger.ts';
+import { type Repetition, type Round, repeat } from '../../shared/runtime/repeat.ts';
+import { tellingTrouble } from '../../shared/runtime/tell-trouble.ts';
 import type { Database, Transaction } from '../base/database.ts';
 
 /** What waits in the database until a loop of some replica does it. */
@@ -39,12 +41,38 @@ export function dueWorkOf(sql: Database): DueWork {
 export function repeatWhenDue(
   sql: Database,
   work: Work,
-  { usualMs, round }: { readonly usualMs: number; readonly round: Parameters<typeof repeat>[0] },
+  { usualMs, round }: { readonly usualMs: number; readonly round: Round },
 ): Repetition {
   const dueWork = dueWorkOf(sql);
   const repetition = repeat(async (state) => dueWork.pauseMs(Math.max(usualMs, await round(state))));
   dueWork.wakes.set(work, repetition.wake);
   return repetition;
+}
+
+/**
+ * Does this work on every replica, batch after batch while there is more, then what `afterwards` does. Never
+ * throws: while the database is unreachable it pauses, and trouble is logged when it begins and when it ends.
+ */
+export function sweepWhenDue(
+  { sql, logger }: { readonly sql: Database; readonly logger: Logger },
+  work: Work,
+  sweep: {
+    readonly usualMs: number;
+    /** Resolves to how many it has done; as many as `batchMax`: there may be more. */
+    batch(): Promise<number>;
+    readonly batchMax: number;
+    afterwards?(): Promise<void>;
+    readonly trouble: { readonly begins: string; readonly ends: string };
+  },
+): Repetition {
+  const { usualMs } = sweep;
+  const round: Round = async (state) => {
+    while ((await sweep.batch()) >= sweep.batchMax && !state.isStopped);
+    await sweep.afterwards?.();
+    return usualMs;
+  };
+  const telling = tellingTrouble(round, { logger, pauseMs: usualMs, ...sweep.trouble });
+  return repeatWhenDue(sql, work, { usualMs, round: telling });
 }
 
 const noted = new WeakMap<Transaction, Set<Work>>();

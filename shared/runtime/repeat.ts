@@ -8,11 +8,13 @@ export interface Repetition {
   wake(): void;
 }
 
+/** Returns the pause in milliseconds; a long one checks `isStopped`. */
+export type Round = (state: { readonly isStopped: boolean }) => Promise<number>;
+
 /**
- * Runs `round` at once and again after each pause, one at a time, until it is stopped. A round returns the
- * pause in milliseconds and never throws; a long one checks `isStopped`.
+ * Runs `round`, which never throws, at once and again after each pause, one at a time, until it is stopped.
  */
-export function repeat(round: (state: { readonly isStopped: boolean }) => Promise<number>): Repetition {
+export function repeat(round: Round): Repetition {
   const wakeup = makeWakeup();
   const state = { isStopped: false };
   const run = async () => {
