@@ -35,7 +35,7 @@ import { connectionShares } from './base/connection-shares.ts';
 import type { Database } from './base/database.ts';
 import { startChannelMessages } from './channels/deliver-messages.ts';
 import { type Mailer, smtpMailer } from './channels/mailer.ts';
-import { waitingMessages } from './channels/message-queue.ts';
+import { messageQueues } from './channels/message-queue.ts';
 import { readConsole } from './console/served-file.ts';
 import { CheckQueue } from './decisions/check-queue.ts';
 import { decisionsLimits } from './decisions/limits.ts';
@@ -54,6 +54,8 @@ import { type Followed, followMasterKeys } from './master-key/follow-master-keys
 import { fileKeySource, masterKeysOf } from './master-key/key-sources.ts';
 import { leaveReplicas, takeMasterKeys } from './master-key/take-master-keys.ts';
 import { type IdentityProvider, identityProvider } from './oidc/identity-provider.ts';
+import { guardedFetch, TargetRefused } from './outbox/guarded-fetch.ts';
+import { waitingIn } from './outbox/queues.ts';
 import { startApplyingOutcomes } from './outcomes/apply-reported.ts';
 import { startHoldSweep } from './outcomes/expire-holds.ts';
 import { dueHolds } from './outcomes/outcome-store.ts';
@@ -86,9 +88,8 @@ import { traceTransactions } from './storage/transaction-spans.ts';
 import { waitForDatabase } from './storage/wait-for-database.ts';
 import { heartbeats, keepSidecars } from './sync/heartbeat.ts';
 import { startDeliveries } from './webhooks/deliver.ts';
-import { waitingDeliveries } from './webhooks/delivery-queue.ts';
+import { deliveryQueues } from './webhooks/delivery-queue.ts';
 import { regressionEmitter } from './webhooks/emit-regression.ts';
-import { guardedFetch, TargetRefused } from './webhooks/guarded-fetch.ts';
 
 /** `npm run build` puts it there, beside the sources and beside the compiled programs. */
 const consoleFolder = fileURLToPath(new URL('../console/dist', import.meta.url));
@@ -309,8 +310,8 @@ const pulseParts = (deps: Deps & Pick<Base, 'clock'>): readonly PulsePart<never>
   clockPart(deps),
   historyPart(deps.sql),
   heartbeats(deps),
-  wakingPart('deliveries', deps.sql, waitingDeliveries),
-  wakingPart('messages', deps.sql, waitingMessages),
+  wakingPart('deliveries', deps.sql, waitingIn(deliveryQueues)),
+  wakingPart('messages', deps.sql, waitingIn(messageQueues)),
   wakingPart('approvals', deps.sql, dueApprovals),
   wakingPart('holds', deps.sql, dueHolds),
   wakingPart('outcomes', deps.sql, dueReported),

@@ -7,7 +7,7 @@ import type { ChannelKind } from '../../shared/model/channel.ts';
 import type { ChannelId } from '../../shared/model/ids.ts';
 import { storedTarget, targetFault } from '../../shared/wire/api/channel.ts';
 import { textSeal } from '../http/answer-secrets.ts';
-import { type GuardedFetch, TargetRefused } from '../webhooks/guarded-fetch.ts';
+import { refuseTarget } from '../outbox/guarded-fetch.ts';
 import type { ChannelDeps } from './deps.ts';
 
 /** Where a channel's messages go. `secret`: with which they are signed; null for kinds that sign nothing. */
@@ -54,7 +54,7 @@ export function readTarget(
   given: string,
 ): ReadTarget {
   if (kind === 'email') refuseWithoutServer(mailer);
-  else checkUrl(outbound, given);
+  else refuseTarget(outbound, 'target', given);
   const fault = targetFault(kind, given);
   if (fault !== null) throw invalidRequest('target', `target ${fault}.`);
   const target = storedTarget(kind, given);
@@ -68,16 +68,6 @@ function refuseWithoutServer(mailer: ChannelDeps['mailer']): void {
       'kind',
       'A channel of the kind email needs a mail server: set SMTP_URL and SMTP_FROM of the control plane.',
     );
-  }
-}
-
-function checkUrl(outbound: Pick<GuardedFetch, 'checkTarget'>, given: string): void {
-  try {
-    outbound.checkTarget(given);
-  } catch (error) {
-    if (error instanceof TargetRefused)
-      throw invalidRequest('target', `target cannot be called: ${error.message}.`);
-    throw error;
   }
 }
 

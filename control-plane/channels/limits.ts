@@ -1,5 +1,5 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
-import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
+import { minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const channelsLimits = {
@@ -36,24 +36,13 @@ export const channelsLimits = {
    * The end is told this much later than the answer can be undone: clocks of replicas differ by milliseconds.
    */
   channelEndMarginMs: secondMs,
-  /** Of an answer that much is read. */
-  channelAnswerBytesMax: 1024,
   /** Of what the other side says about a failure that much is kept. */
   channelErrorCharsMax: 200,
-  /** A channel at which no attempt has succeeded for so long is disabled, as a webhook is. */
-  channelFailingMsMax: 3 * dayMs,
   /** Test messages at once from one replica: each holds a request. */
   channelTestsAtOnceMax: 8,
-  /** Messages are kept for so long; more than an approval can take. */
-  channelMessageKeptMs: 30 * dayMs,
-  channelMessagesPerTrimMax: 5_000,
 } as const;
 
 mustHold(
   2 * Math.max(channelsLimits.mailTimeoutMs, limits.webhookTimeoutMs) < channelsLimits.channelLockMs,
   'an attempt ends and is recorded well before its claim on the message expires',
-);
-mustHold(
-  channelsLimits.channelMessageKeptMs > 3 * limits.approvalExpiryMsMax,
-  'no message of an open approval is removed',
 );

@@ -4,7 +4,7 @@ import SMTPConnection from 'nodemailer/lib/smtp-connection';
 import type { ChannelError, ChannelFault } from '../../shared/model/channel.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import type { SmtpAddress } from '../../shared/runtime/smtp-url.ts';
-import { redactAnswer } from '../webhooks/redact-answer.ts';
+import { redactAnswer } from '../outbox/redact-answer.ts';
 import { channelsLimits } from './limits.ts';
 import { isTlsFault } from './tls-fault.ts';
 

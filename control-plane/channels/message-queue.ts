@@ -3,67 +3,35 @@ import type { ChannelEvent, ChannelKind } from '../../shared/model/channel.ts';
 import type { ApprovalId, ChannelId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { webhooksLimits } from '../webhooks/limits.ts';
-import type { Claimed, Queue } from '../webhooks/outbox.ts';
+import type { Claim, Claimed, Queues } from '../outbox/outbox.ts';
+import { takesNow } from '../outbox/queues.ts';
 import { channelsLimits } from './limits.ts';
 import type { SpokenFor } from './notice.ts';
 import { allowanceOf, paceAfter } from './pace.ts';
 
-/** The next queues after that channel, walked as those of webhooks are (`webhooks/delivery-queue.ts`). */
-export async function readMessageQueues(
-  sql: Database | Transaction,
-  { after, nowMs }: { readonly after: string; readonly nowMs: UnixMillis },
-): Promise<readonly Queue[]> {
-  return sql<Queue[]>`
-    WITH RECURSIVE queues AS (
-      (SELECT channel_id, next_attempt_at_ms, 1 AS place FROM channel_messages
-        WHERE next_attempt_at_ms IS NOT NULL AND channel_id > ${after}
-        ORDER BY channel_id, next_attempt_at_ms LIMIT 1)
-      UNION ALL
-      SELECT next.channel_id, next.next_attempt_at_ms, queues.place + 1
-      FROM queues CROSS JOIN LATERAL (
-        SELECT m.channel_id, m.next_attempt_at_ms FROM channel_messages m
-        WHERE m.next_attempt_at_ms IS NOT NULL AND m.channel_id > queues.channel_id
-        ORDER BY m.channel_id, m.next_attempt_at_ms LIMIT 1
-      ) AS next
-      WHERE queues.place < ${webhooksLimits.webhookQueuesPerLookMax}
-    )
-    SELECT q.channel_id AS "endpointId", c.channel_id IS NULL AS "isDeleted",
-      c.channel_id IS NOT NULL AND q.next_attempt_at_ms <= ${nowMs} AND ${takesNow(sql, nowMs)} AS "isDue"
-    FROM queues q LEFT JOIN channels c USING (channel_id) ORDER BY q.channel_id`;
-}
-
-/** Whether the channel `c` takes messages now. Those of a suspended account wait, as webhooks do. */
-const takesNow = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
-  c.status = 'enabled' AND coalesce(c.paused_until_ms, 0) <= ${nowMs}
-  AND (c.kind = 'webhook' OR ${allowanceOf(sql, nowMs)} > 0)
-  AND (SELECT a.status FROM accounts a WHERE a.account_id = c.account_id) = 'active'`;
-
-/** Removes some messages of deleted channels. */
-export async function dropMessages(sql: Database, channelIds: readonly string[]): Promise<void> {
-  await sql`
-    DELETE FROM channel_messages WHERE (approval_id, channel_id, event) IN (
-      SELECT approval_id, channel_id, event FROM channel_messages
-      WHERE channel_id = ANY(${[...channelIds]}::text[]) AND next_attempt_at_ms IS NOT NULL
-      LIMIT ${channelsLimits.channelMessagesPerTrimMax})`;
-}
-
-/** What names a message. */
-export interface MessageKey {
-  readonly approvalId: ApprovalId;
-  readonly channelId: ChannelId;
-  readonly event: ChannelEvent;
-}
+/** The queues of `channel_messages`. */
+export const messageQueues: Queues<LockedMessage> = {
+  ...{ work: 'messages', deliveries: 'channel_messages', key: ['approval_id', 'channel_id', 'event'] },
+  ...{ doneStatus: 'sent', counters: ['tries'] },
+  ...{ endpoint: 'channel', endpoints: 'channels', endpointId: 'channel_id' },
+  keysOf: ({ approval, bundled, endpointId, event }) =>
+    [approval.approvalId, ...bundled].map((approvalId) => [approvalId, endpointId, event]),
+  takesNow: (sql, nowMs) => sql`(endpoint.kind = 'webhook' OR ${allowanceOf(sql, nowMs)} > 0)`,
+  health: (sql) => sql`
+    failures = CASE WHEN noted.succeeded = 0 THEN least(endpoint.failures + noted.failed, 1000000) ELSE 0 END,
+    last_error_code = CASE WHEN noted.succeeded = 0 THEN noted.fault_code END,
+    last_error_detail = CASE WHEN noted.succeeded = 0 THEN noted.fault_detail END,
+    last_error_at_ms = CASE WHEN noted.succeeded = 0 THEN noted.at_ms END,
+    last_sent_at_ms = CASE WHEN noted.succeeded > 0 THEN noted.at_ms ELSE endpoint.last_sent_at_ms END,
+    version = CASE WHEN noted.reason IS NULL THEN endpoint.version ELSE endpoint.version + 1 END`,
+};
 
 /** A message locked by this replica, with what it tells. */
-export interface LockedMessage extends MessageKey, Claimed {
-  readonly tries: number;
-  /** When it was due before it was locked. */
-  readonly wasDueAtMs: UnixMillis;
+export interface LockedMessage extends Claimed {
+  readonly endpointId: ChannelId;
+  readonly event: ChannelEvent;
   readonly kind: ChannelKind;
   readonly sealedTarget: string;
-  /** Generation of the channel when it was locked; column `era`. */
-  readonly generation: number;
   /** Approvals with the same event that this message speaks for, too. */
   readonly bundled: readonly ApprovalId[];
   /** These, summed up; null: none. */
@@ -89,19 +57,16 @@ type LockedRow = Omit<LockedMessage, 'approval'> & Approval & { readonly fate: F
  */
 export async function lockMessages(
   sql: Database | Transaction,
-  claim: {
-    readonly slots: ReadonlyMap<string, number>;
-    readonly replicaId: string;
-    readonly nowMs: UnixMillis;
-  },
+  claim: Claim,
 ): Promise<readonly LockedMessage[]> {
   const { nowMs } = claim;
+  const canTake = takesNow(sql, messageQueues, nowMs);
   const lockEndsAtMs = nowMs + channelsLimits.channelLockMs;
   const rows = await sql<LockedRow[]>`
     WITH allowed AS MATERIALIZED (
-      SELECT c.channel_id, ${allowanceOf(sql, nowMs)} AS allowance FROM channels c
-      WHERE c.channel_id = ANY(${[...claim.slots.keys()]}::text[]) AND c.kind <> 'webhook' AND ${takesNow(sql, nowMs)}
-      FOR NO KEY UPDATE OF c SKIP LOCKED
+      SELECT channel_id, ${allowanceOf(sql, nowMs)} AS allowance FROM channels endpoint
+      WHERE channel_id = ANY(${[...claim.slots.keys()]}::text[]) AND kind <> 'webhook' AND ${canTake}
+      FOR NO KEY UPDATE OF endpoint SKIP LOCKED
     ), picked AS MATERIALIZED (
       SELECT due.*
       FROM unnest(${[...claim.slots.keys()]}::text[], ${[...claim.slots.values()]}::bigint[]) AS e (channel_id, slots)
@@ -115,11 +80,11 @@ export async function lockMessages(
       -- Rows locked in vain would be missing in the message of the replica that has the channel.
       WHERE c.kind = 'webhook' OR w.allowance > 0
     ), seen AS (
-      SELECT p.*, c.kind, c.sealed_target, c.era, ${fateOf(sql, nowMs)} AS fate
-      FROM picked p JOIN channels c USING (channel_id) LEFT JOIN approvals a ON a.approval_id = p.approval_id COLLATE "default"
+      SELECT p.*, endpoint.kind, endpoint.sealed_target, endpoint.era, ${fateOf(sql, nowMs)} AS fate
+      FROM picked p JOIN channels endpoint USING (channel_id) LEFT JOIN approvals a ON a.approval_id = p.approval_id COLLATE "default"
       LEFT JOIN channel_messages f
         ON f.approval_id = p.approval_id AND f.channel_id = p.channel_id AND f.event = 'approval.requested'
-      WHERE ${takesNow(sql, nowMs)}
+      WHERE ${canTake}
     ), judged AS MATERIALIZED (
       SELECT * FROM (
         SELECT s.*, w.allowance, row_number() OVER (
@@ -127,9 +92,9 @@ export async function lockMessages(
         FROM seen s LEFT JOIN allowed w USING (channel_id)
       ) AS placed WHERE fate <> 'send' OR kind = 'webhook' OR place <= coalesce(allowance, 0)
     ), spent AS (
-      UPDATE channels c SET pace_at_ms = ${paceAfter(sql, nowMs, sql`s.used`)}
+      UPDATE channels endpoint SET pace_at_ms = ${paceAfter(sql, nowMs, sql`s.used`)}
       FROM (SELECT channel_id, count(*) AS used FROM judged WHERE fate = 'send' AND kind <> 'webhook' GROUP BY 1) AS s
-      WHERE c.channel_id = s.channel_id
+      WHERE endpoint.channel_id = s.channel_id
     ), carriers AS (
       SELECT DISTINCT ON (channel_id, event) channel_id, event, approval_id,
         CASE WHEN max(place) OVER (PARTITION BY channel_id) >= allowance THEN 1
@@ -171,8 +136,8 @@ export async function lockMessages(
       RETURNING m.approval_id, m.channel_id, m.event, m.tries, m.next_attempt_at_ms, j.next_attempt_at_ms AS was_due,
         j.kind, j.sealed_target, j.era, j.fate
     )
-    SELECT l.channel_id AS "channelId", l.event, l.tries, l.next_attempt_at_ms AS "lockEndsAtMs", l.was_due AS "wasDueAtMs",
-      l.kind, l.sealed_target AS "sealedTarget", l.era AS generation, l.fate, ${approvalColumns(sql)},
+    SELECT l.channel_id AS "endpointId", l.event, l.tries, l.next_attempt_at_ms AS "lockEndsAtMs", l.was_due AS "dueAtMs",
+      false AS "isOwners", l.kind, l.sealed_target AS "sealedTarget", l.era AS generation, l.fate, ${approvalColumns(sql)},
       coalesce(b.approval_ids, '{}') AS bundled, b.summary AS "spokenFor",
       g.name AS "gateName", p.agent_name AS "agentName", coalesce(u.name, k.name) AS "resolverName"
     FROM locked l JOIN approvals a ON a.approval_id = l.approval_id COLLATE "default"
@@ -210,113 +175,12 @@ const approvalColumns = (sql: Database | Transaction) => sql`
     FROM approval_answers n WHERE n.approval_id = a.approval_id AND n.undone_at_ms IS NULL), '[]') AS answers`;
 
 function toMessage(row: LockedRow, nowMs: UnixMillis): LockedMessage {
-  const { channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget, generation } = row;
-  const { gateName, agentName, resolverName, fate, bundled, spokenFor, ...rest } = row;
-  const isOver = (rest.status === 'pending' || rest.status === 'approved') && nowMs >= rest.expiresAtMs;
-  const approval: Approval = {
-    approvalId: rest.approvalId,
-    status: isOver ? 'expired' : rest.status,
-    passportId: rest.passportId,
-    agentId: rest.agentId,
-    gateId: rest.gateId,
-    gateVersion: rest.gateVersion,
-    requestHash: rest.requestHash,
-    permissionKey: rest.permissionKey,
-    amountMicroUsd: rest.amountMicroUsd,
-    display: rest.display,
-    createdAtMs: rest.createdAtMs,
-    expiresAtMs: rest.expiresAtMs,
-    resolvedAtMs: rest.resolvedAtMs,
-    resolvedBy: rest.resolvedBy,
-    note: rest.note,
-    answers: rest.answers,
-  };
+  const { endpointId, generation, event, tries, lockEndsAtMs, dueAtMs, isOwners, kind, ...rest } = row;
+  const { sealedTarget, bundled, spokenFor, gateName, agentName, resolverName, fate, ...stored } = rest;
+  const isOver = (stored.status === 'pending' || stored.status === 'approved') && nowMs >= stored.expiresAtMs;
   return {
-    ...{ approvalId: rest.approvalId, channelId, event, tries, lockEndsAtMs, wasDueAtMs, kind, sealedTarget },
-    ...{ bundled, spokenFor, generation, approval, gateName, agentName, resolverName },
+    ...{ endpointId, generation, event, tries, lockEndsAtMs, dueAtMs, isOwners, kind, sealedTarget },
+    ...{ bundled, spokenFor, gateName, agentName, resolverName },
+    approval: isOver ? { ...stored, status: 'expired' } : stored,
   };
 }
-
-/** A message, then those that it speaks for. */
-const keysOf = ({
-  approvalId,
-  channelId,
-  event,
-  bundled,
-}: Pick<LockedMessage, keyof MessageKey | 'bundled'>): readonly MessageKey[] =>
-  [approvalId, ...bundled].map((each) => ({ approvalId: each, channelId, event }));
-
-/** What a message has come to. */
-export interface MessageResult {
-  readonly message: LockedMessage;
-  readonly status: 'pending' | 'sent' | 'failed';
-  /** Null unless it stays `pending`. */
-  readonly nextAttemptAtMs: UnixMillis | null;
-}
-
-/**
- * One that was locked again meanwhile is skipped: what comes of that counts. Where a message failed for good,
- * those that it spoke for are due as they were: what a server refuses may be the words of one requester.
- */
-export async function recordMessages(
-  sql: Database | Transaction,
-  replicaId: string,
-  results: readonly MessageResult[],
-): Promise<void> {
-  const rows = results.flatMap(({ message, status, nextAttemptAtMs }) => {
-    const { lockEndsAtMs, wasDueAtMs } = message;
-    const result = { lockEndsAtMs, status, nextAttemptAtMs };
-    const ofOthers =
-      status === 'failed' ? { lockEndsAtMs, status: 'pending', nextAttemptAtMs: wasDueAtMs } : result;
-    return keysOf(message).map((key, place) => ({ ...key, ...(place === 0 ? result : ofOthers) }));
-  });
-  await sql`
-    UPDATE channel_messages m
-    SET status = made.status, tries = m.tries + 1, next_attempt_at_ms = made.next_attempt_at_ms, claimed_by = NULL
-    FROM unnest(
-      ${rows.map(({ approvalId }) => approvalId)}::text[],
-      ${rows.map(({ channelId }) => channelId)}::text[],
-      ${rows.map(({ event }) => event)}::text[],
-      ${rows.map((row) => row.lockEndsAtMs)}::bigint[],
-      ${rows.map(({ status }) => status)}::text[],
-      ${rows.map(({ nextAttemptAtMs }) => nextAttemptAtMs)}::bigint[]
-    ) AS made (approval_id, channel_id, event, lock_ends_at_ms, status, next_attempt_at_ms)
-    WHERE m.approval_id = made.approval_id AND m.channel_id = made.channel_id AND m.event = made.event
-      AND m.claimed_by = ${replicaId} AND m.next_attempt_at_ms = made.lock_ends_at_ms`;
-}
-
-/** Releases what was locked and not attempted to its end: it is due as it was. */
-export async function releaseMessages(
-  sql: Database | Transaction,
-  replicaId: string,
-  messages: readonly LockedMessage[],
-): Promise<void> {
-  if (messages.length === 0) return;
-  const rows = messages.flatMap(({ wasDueAtMs, lockEndsAtMs, ...message }) =>
-    keysOf(message).map((key) => ({ ...key, lockEndsAtMs, wasDueAtMs })),
-  );
-  await sql`
-    UPDATE channel_messages m SET next_attempt_at_ms = held.was_due, claimed_by = NULL
-    FROM unnest(
-      ${rows.map(({ approvalId }) => approvalId)}::text[],
-      ${rows.map(({ channelId }) => channelId)}::text[],
-      ${rows.map(({ event }) => event)}::text[],
-      ${rows.map(({ lockEndsAtMs }) => lockEndsAtMs)}::bigint[],
-      ${rows.map(({ wasDueAtMs }) => wasDueAtMs)}::bigint[]
-    ) AS held (approval_id, channel_id, event, lock_ends_at_ms, was_due)
-    WHERE m.approval_id = held.approval_id AND m.channel_id = held.channel_id AND m.event = held.event
-      AND m.claimed_by = ${replicaId} AND m.next_attempt_at_ms = held.lock_ends_at_ms`;
-}
-
-/** Removes some messages of approvals that are that old. Resolves to whether none are left. */
-export async function trimMessages(sql: Database, oldId: string): Promise<boolean> {
-  const max = channelsLimits.channelMessagesPerTrimMax;
-  const removed = await sql`
-    DELETE FROM channel_messages WHERE (approval_id, channel_id, event) IN (
-      SELECT approval_id, channel_id, event FROM channel_messages
-      WHERE approval_id < ${oldId} ORDER BY approval_id LIMIT ${max})`;
-  return removed.count < max;
-}
-
-export const waitingMessages = (sql: Database) =>
-  sql`SELECT FROM channel_messages WHERE next_attempt_at_ms IS NOT NULL`;

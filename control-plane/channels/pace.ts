@@ -12,16 +12,16 @@ import { channelsLimits } from './limits.ts';
 const burst = channelsLimits.channelBurstMax;
 const everyMs = channelsLimits.channelMessageEveryMs;
 
-/** `channels.pace_at_ms` of `c`. Later than it can be: a clock went back, and it says nothing. */
+/** `channels.pace_at_ms` of `endpoint`. Later than it can be: a clock went back, and it says nothing. */
 const paceAt = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
   greatest(${nowMs}::bigint,
-    CASE WHEN c.pace_at_ms <= ${nowMs + burst * everyMs}::bigint THEN c.pace_at_ms ELSE 0 END)`;
+    CASE WHEN endpoint.pace_at_ms <= ${nowMs + burst * everyMs}::bigint THEN endpoint.pace_at_ms ELSE 0 END)`;
 
-/** How many messages the channel `c` for people may have now. */
+/** How many messages the channel `endpoint` for people may have now. */
 export const allowanceOf = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
   ((${nowMs + burst * everyMs}::bigint - ${paceAt(sql, nowMs)}) / ${everyMs}::bigint)`;
 
-/** The new `pace_at_ms` of the channel `c` when it has used so many. */
+/** The new `pace_at_ms` of the channel `endpoint` when it has used so many. */
 export const paceAfter = (
   sql: Database | Transaction,
   nowMs: UnixMillis,

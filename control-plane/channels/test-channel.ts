@@ -11,7 +11,7 @@ import { lockChannel } from './channel-store.ts';
 import { openTarget } from './channel-target.ts';
 import type { ChannelDeps } from './deps.ts';
 import { channelsLimits } from './limits.ts';
-import { type SendOutcome, sendNotice } from './send-notice.ts';
+import { sendNotice } from './send-notice.ts';
 
 export interface TestResult {
   readonly error: ChannelError | null;
@@ -54,7 +54,7 @@ async function sendTest(deps: ChannelDeps, caller: Caller, channelId: ChannelId)
   });
   const startedAt = deps.clock.monotonic();
   const nowMs = deps.clock.now();
-  const outcome: SendOutcome = await sendNotice(
+  const { fault: error } = await sendNotice(
     deps,
     {
       kind: channel.kind,
@@ -75,7 +75,7 @@ async function sendTest(deps: ChannelDeps, caller: Caller, channelId: ChannelId)
     new AbortController().signal,
   );
   const latencyMs = Math.max(0, Math.round(deps.clock.monotonic() - startedAt));
-  return { error: outcome.isSent ? null : outcome.error, latencyMs };
+  return { error, latencyMs };
 }
 
 /** With ids of nothing. */

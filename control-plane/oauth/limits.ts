@@ -32,7 +32,7 @@ export const oauthLimits = {
   clientDocumentMsMax: 2 * secondMs,
   /** Anyone can cause a fetch, so all together are bounded. */
   clientFetchesAtOnceMax: 32,
-  /** Per host, because webhooks to the same host share `webhooksLimits.webhookAttemptsAtOnceMax`. */
+  /** Per host, because webhooks to the same host share `outboxLimits.attemptsAtOnceMax`. */
   clientFetchesPerHostMax: 4,
   /**
    * Documents that one address may make us fetch in a minute. A person authorizes a few clients a day, and a

@@ -3,7 +3,7 @@ import { assert, must } from '../../shared/errors/assert.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { parseWebUrl } from '../../shared/wire/api/domain.ts';
-import type { GuardedFetch } from '../webhooks/guarded-fetch.ts';
+import type { GuardedFetch } from '../outbox/guarded-fetch.ts';
 import { oidcLimits } from './limits.ts';
 
 export interface IdentityProviderSettings {

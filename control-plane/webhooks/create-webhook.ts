@@ -1,12 +1,12 @@
 import type { Static } from 'typebox';
-import { ApiError, invalidRequest } from '../../shared/errors/api-error.ts';
+import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Webhook } from '../../shared/model/webhook.ts';
 import { parseLabels } from '../../shared/wire/api/labels.ts';
 import { distinctEvents, type WebhookCreation } from '../../shared/wire/api/webhook.ts';
 import type { Transaction } from '../base/database.ts';
+import { refuseTarget } from '../outbox/guarded-fetch.ts';
 import type { WebhookDeps } from './deps.ts';
-import { type GuardedFetch, TargetRefused } from './guarded-fetch.ts';
 import { webhooksLimits } from './limits.ts';
 import { newWebhookSecret } from './webhook-secret.ts';
 import { countWebhooksLocked, insertWebhook } from './webhook-store.ts';
@@ -27,7 +27,7 @@ export async function createWebhook(
   deps: Pick<WebhookDeps, 'clock' | 'random' | 'sealer' | 'outbound'>,
   { owner, wanted }: { readonly owner: Owner; readonly wanted: Static<typeof WebhookCreation> },
 ): Promise<WebhookWithSecret> {
-  if (wanted.url !== null) checkUrl(deps.outbound, wanted.url);
+  if (wanted.url !== null) refuseTarget(deps.outbound, 'url', wanted.url);
   if ((await countWebhooksLocked(tx, owner)) >= webhooksLimits.webhooksPerAccountMax) {
     throw new ApiError('invalid_request', {
       message: `An account has at most ${webhooksLimits.webhooksPerAccountMax} webhooks in each mode.`,
@@ -52,15 +52,4 @@ export async function createWebhook(
   const { secret, sealed } = newWebhookSecret(deps, webhook.webhookId);
   await insertWebhook(tx, webhook, sealed);
   return { webhook, secret };
-}
-
-/** Throws `invalid_request` for what the guard refuses without looking up a name. */
-export function checkUrl(outbound: Pick<GuardedFetch, 'checkTarget'>, url: string): void {
-  try {
-    outbound.checkTarget(url);
-  } catch (error) {
-    if (error instanceof TargetRefused)
-      throw invalidRequest('url', `url cannot be called: ${error.message}.`);
-    throw error;
-  }
 }

@@ -1,6 +1,6 @@
 /**
- * Room `control-plane/webhooks`: webhooks: events go into the outbox here, `deliver.ts` takes them out,
- * `guarded-fetch.ts` lets no request leave for a private address. Endpoints in `webhook-store.ts`.
+ * Room `control-plane/webhooks`: webhooks: events go into their queues here, and out by the outbox of
+ * `deliver.ts`. Endpoints in `webhook-store.ts`.
  */
 
 import type { DeliveryId, WebhookId } from '../../shared/model/ids.ts';

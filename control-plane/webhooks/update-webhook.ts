@@ -12,7 +12,7 @@ import {
 } from '../../shared/wire/api/webhook.ts';
 import { administer } from '../audit/administer.ts';
 import type { Caller } from '../http/caller.ts';
-import { checkUrl } from './create-webhook.ts';
+import { refuseTarget } from '../outbox/guarded-fetch.ts';
 import type { WebhookDeps } from './deps.ts';
 import { webhookOnRecord } from './webhook-on-record.ts';
 import { beginAnew, lockWebhook, updateWebhookRow } from './webhook-store.ts';
@@ -27,7 +27,7 @@ export async function updateWebhook(
   caller: Caller,
   { webhookId, update }: { readonly webhookId: WebhookId; readonly update: Static<typeof WebhookUpdate> },
 ): Promise<Webhook> {
-  if (update.url !== undefined) checkUrl(deps.outbound, update.url);
+  if (update.url !== undefined) refuseTarget(deps.outbound, 'url', update.url);
   return administer(deps, caller, async (tx) => {
     const before = await lockWebhook(tx, caller, webhookId);
     if (before === null) throw new ApiError('webhook_not_found');

@@ -15,7 +15,7 @@ export type ChannelStatus = (typeof channelStatuses)[number];
 
 /**
  * Why nothing is sent: `owner` disabled it; `gone`: the other side said that the address is no more;
- * `failing`: no attempt succeeded for `channelsLimits.channelFailingMsMax`.
+ * `failing`: no attempt succeeded for `outboxLimits.failingMsMax`.
  */
 export const channelDisablingReasons = ['owner', 'gone', 'failing'] as const;
 export type ChannelDisablingReason = (typeof channelDisablingReasons)[number];

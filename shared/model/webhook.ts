@@ -28,7 +28,7 @@ export type WebhookStatus = (typeof webhookStatuses)[number];
 
 /**
  * Why nothing is sent to an endpoint: `owner` disabled it; `gone`: it answered 410; `failing`: no attempt
- * succeeded for `webhooksLimits.webhookFailingMsMax`; `unread`: no fetch from an endpoint without a URL; the
+ * succeeded for `outboxLimits.failingMsMax`; `unread`: no fetch from an endpoint without a URL; the
  * next fetch enables it.
  */
 export const disablingReasons = ['owner', 'gone', 'failing', 'unread'] as const;

@@ -1,7 +1,10 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { expireApprovals } from '../../control-plane/approvals/expire-approvals.ts';
 import { channelsLimits } from '../../control-plane/channels/limits.ts';
-import { lockMessages, recordMessages } from '../../control-plane/channels/message-queue.ts';
+import { lockMessages, messageQueues } from '../../control-plane/channels/message-queue.ts';
+import { noAnswer } from '../../control-plane/outbox/attempt.ts';
+import { outboxLimits } from '../../control-plane/outbox/limits.ts';
+import { settle } from '../../control-plane/outbox/queues.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { approvalUndoMs } from '../../shared/model/approval.ts';
 import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
@@ -343,7 +346,7 @@ describe('a channel that fails', () => {
     const channel = await slackAt(one);
     await open();
     await until(async () => (await channel.get()).failures === 1, { what: 'a failure' });
-    api.advance(channelsLimits.channelFailingMsMax);
+    api.advance(outboxLimits.failingMsMax);
     await open();
     await until(async () => (await channel.get()).status === 'disabled', { what: 'a disabled channel' });
     expect((await channel.get()).disabled_reason).toBe('failing');
@@ -496,8 +499,9 @@ describe('a flood', () => {
     const locked = await lockMessages(sql, { slots, replicaId: 'other', nowMs: clock.now() });
     expect(locked.map(({ bundled }) => bundled.length)).toEqual([11]);
     // As by a mail server that takes the requester's words for spam.
-    const results = locked.map((message) => ({ message, status: 'failed' as const, nextAttemptAtMs: null }));
-    await recordMessages(sql, 'other', results);
+    const answer = { ...noAnswer, fault: null };
+    const attempts = locked.map((delivery) => ({ delivery, answer, nextAttemptAtMs: null }));
+    await settle(sql, messageQueues, 'other', attempts);
     expect(await statuses(channel.id)).toEqual({ failed: 1, pending: 11 });
     running = replica();
     await until(async () => (await statuses(channel.id))['sent'] === 11, { what: 'the others sent' });
@@ -525,7 +529,7 @@ describe('any number of replicas', () => {
     const { sql, clock } = api.deps;
     const slots = new Map([[hook.id, 4]]);
     const [taken] = await lockMessages(sql, { slots, replicaId: 'dead', nowMs: clock.now() });
-    expect(taken?.channelId).toBe(hook.id);
+    expect(taken?.endpointId).toBe(hook.id);
     running = replica();
     await looked();
     expect(one.received).toHaveLength(0);
@@ -563,7 +567,7 @@ it('removes messages of approvals that are long over, and of deleted channels', 
   const kept = await slackAt(one);
   const old = await open();
   await settled(old.approvalId, kept.id, 1);
-  api.advance(channelsLimits.channelMessageKeptMs + dayMs);
+  api.advance(outboxLimits.keptMs + dayMs);
   await running.stop();
   running = replica();
   await until(async () => (await messages(old.approvalId, kept.id)).length === 0, { what: 'no old message' });

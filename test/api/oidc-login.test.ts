@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { identityProvider, ProviderAway } from '../../control-plane/oidc/identity-provider.ts';
-import { guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
+import { guardedFetch } from '../../control-plane/outbox/guarded-fetch.ts';
 import { type MonotonicMillis, minuteMs } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { type Lie, startHostileProvider } from '../support/peers/hostile-provider.ts';

@@ -1,8 +1,14 @@
 import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { lockDeliveries, readQueues, recordResults } from '../../control-plane/webhooks/delivery-queue.ts';
+import { guardedFetch } from '../../control-plane/outbox/guarded-fetch.ts';
+import { outboxLimits } from '../../control-plane/outbox/limits.ts';
+import { readQueues } from '../../control-plane/outbox/queues.ts';
+import {
+  deliveryQueues,
+  lockDeliveries,
+  recordDeliveries,
+} from '../../control-plane/webhooks/delivery-queue.ts';
 import { listDeliveries } from '../../control-plane/webhooks/delivery-store.ts';
-import { guardedFetch } from '../../control-plane/webhooks/guarded-fetch.ts';
 import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
 import { trimDeliveries } from '../../control-plane/webhooks/trim-deliveries.ts';
 import { must } from '../../shared/errors/assert.ts';
@@ -20,6 +26,7 @@ import {
   arrived,
   deliverer,
   type Endpoint,
+  madeUp,
   subscribe,
   verified,
   verifiedAll,
@@ -189,10 +196,8 @@ describe('a delivery', () => {
     const hook = await hookAt(receiver);
     await cause();
     const delivery = await attempted(hook, 1);
-    expect(msUntil(delivery.next_attempt_at)).toBeLessThanOrEqual(webhooksLimits.webhookRetryAfterMsMax);
-    expect(msUntil(delivery.next_attempt_at)).toBeGreaterThan(
-      webhooksLimits.webhookRetryAfterMsMax - minuteMs,
-    );
+    expect(msUntil(delivery.next_attempt_at)).toBeLessThanOrEqual(outboxLimits.retryAfterMsMax);
+    expect(msUntil(delivery.next_attempt_at)).toBeGreaterThan(outboxLimits.retryAfterMsMax - minuteMs);
   });
 
   it('shows the first KiB of the answer, without what looks like a secret and without NUL', async () => {
@@ -340,7 +345,7 @@ describe('an endpoint', () => {
         await subscribe(api, { url: receiver.url, events }, full);
       for (let n = 0; n <= webhooksLimits.webhookConcurrencyMax; n++) await api.createGate({}, full);
     }
-    await until(() => held.length >= webhooksLimits.webhookAttemptsAtOnceMax / 2, {
+    await until(() => held.length >= outboxLimits.attemptsAtOnceMax / 2, {
       what: 'attempts that hang',
     });
     await hookAt(control);
@@ -360,7 +365,10 @@ describe('an endpoint', () => {
     await cause();
     await attempted(hook, 1);
     const waits = async () => {
-      const queues = await readQueues(api.deps.sql, { after: '', nowMs: api.deps.clock.now() });
+      const queues = await readQueues(api.deps.sql, deliveryQueues, {
+        after: '',
+        nowMs: api.deps.clock.now(),
+      });
       return queues.some(({ endpointId }) => endpointId === hook.id);
     };
     // Control: what has failed waits for its next attempt.
@@ -429,8 +437,7 @@ describe('a replica that dies in mid-delivery', () => {
     api.advance(webhooksLimits.webhookLockMs);
     await arrived(receiver, 1);
     await attempted(hook, 1);
-    const late = { startedAtMs: clock.now(), latencyMs: 1, statusCode: 500, error: null, response: 'late' };
-    await recordResults(sql, 'dead', [{ delivery, ...late, status: 'failed', nextAttemptAtMs: null }]);
+    await recordDeliveries(sql, 'dead', [madeUp(delivery, { atMs: clock.now(), statusCode: 500 })]);
     expect(await only(hook)).toMatchObject({
       status: 'succeeded',
       attempt_count: 1,
@@ -481,16 +488,12 @@ describe('a long queue', () => {
       let count = 0;
       for (let round = 0; round < 8; round++) {
         const nowMs = clock.now();
-        expect((await readQueues(tx, { after: '', nowMs })).some(({ isDue }) => isDue)).toBe(true);
+        expect((await readQueues(tx, deliveryQueues, { after: '', nowMs })).some(({ isDue }) => isDue)).toBe(
+          true,
+        );
         const deliveries = await lockDeliveries(tx, { slots, replicaId: 'one', nowMs });
-        const made = { startedAtMs: nowMs, latencyMs: 1, statusCode: 204, error: null, response: '' };
-        const settled = deliveries.map((delivery) => ({
-          delivery,
-          ...made,
-          status: 'succeeded' as const,
-          nextAttemptAtMs: null,
-        }));
-        await recordResults(tx, 'one', settled);
+        const attempts = deliveries.map((delivery) => madeUp(delivery, { atMs: nowMs, statusCode: 204 }));
+        await recordDeliveries(tx, 'one', attempts);
         count += deliveries.length;
       }
       return { read: (await rowsRead()) - before, claimed: count };
@@ -548,7 +551,7 @@ describe('a replica that is stopped', () => {
     await cause();
     await arrived(receiver, 1);
     const stopped = running.stop();
-    laterMs = webhooksLimits.webhookDrainMs;
+    laterMs = outboxLimits.drainMs;
     await stopped;
     works();
     running = deliverer(api);
@@ -572,7 +575,7 @@ describe('an old delivery', () => {
     api.advance(hourMs + secondMs);
     await trimDeliveries(sql, clock.now());
     expect(await unread.get()).toMatchObject({ status: 'disabled', disabled_reason: 'unread' });
-    api.advance(webhooksLimits.webhookDeliveryKeptMs);
+    api.advance(outboxLimits.keptMs);
     while (!(await trimDeliveries(sql, clock.now())));
     for (const table of ['webhook_events', 'webhook_deliveries', 'webhook_attempts']) {
       expect(await count(table), table).toBe(0);

@@ -1,16 +1,17 @@
 import { Registry } from 'prom-client';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Attempt } from '../../control-plane/webhooks/attempt-delivery.ts';
+import { outboxLimits } from '../../control-plane/outbox/limits.ts';
+import { makeRecorder } from '../../control-plane/outbox/run-outbox.ts';
+import { webhookOutbox } from '../../control-plane/webhooks/deliver.ts';
 import { type LockedDelivery, lockDeliveries } from '../../control-plane/webhooks/delivery-queue.ts';
 import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
-import { makeAttemptRecorder } from '../../control-plane/webhooks/record-attempts.ts';
 import { trimDeliveries } from '../../control-plane/webhooks/trim-deliveries.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { WebhookId } from '../../shared/model/ids.ts';
 import { minuteMs, type UnixMillis } from '../../shared/model/time.ts';
 import { startOwnApi } from '../support/service/api.ts';
 import { useApi } from '../support/service/use-api.ts';
-import { type Endpoint, subscribe } from '../support/service/webhooks.ts';
+import { type Endpoint, madeUp, subscribe } from '../support/service/webhooks.ts';
 
 /**
  * What attempts say about an endpoint, where the owner or another attempt was faster. Nothing is sent:
@@ -27,8 +28,10 @@ beforeEach(async () => {
 });
 
 const change = (body: object) => api.call({ method: 'PUT', url: hook.url, body, key });
-const write = (attempts: readonly Attempt[]) =>
-  makeAttemptRecorder({ ...api.deps, metrics: new Registry(), replicaId: 'one' })(attempts);
+const write = (attempts: readonly ReturnType<typeof madeUp>[]) => {
+  const deps = { ...api.deps, metrics: new Registry(), replicaId: 'one' };
+  return makeRecorder(deps, webhookOutbox(deps))(attempts);
+};
 const claim = (slots = 16, at = hook) =>
   lockDeliveries(api.deps.sql, {
     slots: new Map([[at.id as WebhookId, slots]]),
@@ -44,30 +47,15 @@ const claimed = async (count: number): Promise<readonly LockedDelivery[]> => {
 const attempt = (
   delivery: LockedDelivery | undefined,
   statusCode: number,
-  pausedUntilMs: number | null = null,
-): Attempt => ({
-  latencyMs: 1,
-  result: {
-    delivery: must(delivery, 'it was claimed'),
-    startedAtMs: api.deps.clock.now(),
-    latencyMs: 1,
-    statusCode,
-    error: null,
-    response: '',
-    status: statusCode === 204 ? 'succeeded' : 'failed',
-    nextAttemptAtMs: null,
-  },
-  hasSucceeded: statusCode === 204,
-  isGone: statusCode === 410,
-  pausedUntilMs: pausedUntilMs as UnixMillis | null,
-});
+  pausedUntilMs: UnixMillis | null = null,
+) => madeUp(must(delivery, 'it was claimed'), { atMs: api.deps.clock.now(), statusCode, pausedUntilMs });
+const inAMinute = () => (api.deps.clock.now() + minuteMs) as UnixMillis;
 
 describe('an attempt at the URL until now', () => {
   it('says nothing about the next one: it neither disables nor pauses it', async () => {
     const [first, second] = await claimed(2);
     await change({ url: 'https://new.example/' });
-    const untilMs = api.deps.clock.now() + minuteMs;
-    await write([attempt(first, 410), attempt(second, 503, untilMs)]);
+    await write([attempt(first, 410), attempt(second, 503, inAMinute())]);
     expect(await hook.get()).toMatchObject({ status: 'enabled', failing_since: null });
     await claimed(1);
   });
@@ -78,7 +66,7 @@ describe('an attempt that is written down late', () => {
     const [gone, late, busy] = await claimed(3);
     await write([attempt(gone, 410)]);
     await change({ status: 'enabled' });
-    await write([attempt(late, 410), attempt(busy, 503, api.deps.clock.now() + minuteMs)]);
+    await write([attempt(late, 410), attempt(busy, 503, inAMinute())]);
     expect(await hook.get()).toMatchObject({ status: 'enabled', failing_since: null });
     const [next] = await claimed(1);
     // Control: what is attempted from then on does.
@@ -107,7 +95,7 @@ describe('an attempt that is written down late', () => {
 describe('an endpoint that takes some and asks for a pause', () => {
   it('gets it, also where both are written down at once', async () => {
     const [first, second] = await claimed(2);
-    await write([attempt(first, 204), attempt(second, 429, api.deps.clock.now() + minuteMs)]);
+    await write([attempt(first, 204), attempt(second, 429, inAMinute())]);
     expect((await hook.get()).failing_since).toBeNull();
     await api.createGate({}, key);
     expect(await claim()).toEqual([]);
@@ -156,7 +144,7 @@ describe('what its owner sends to an endpoint, as a test or once more,', () => {
   it('may still ask for a pause', async () => {
     await ask('/test');
     const [sent] = await claim();
-    await write([attempt(sent, 429, api.deps.clock.now() + minuteMs)]);
+    await write([attempt(sent, 429, inAMinute())]);
     expect((await hook.get()).failing_since).toBeNull();
     await api.createGate({}, key);
     expect(await claim()).toEqual([]);
@@ -199,7 +187,7 @@ describe('the endpoints of a suspended account', () => {
     const [first, second] = await claimed(2);
     await write([attempt(first, 500)]);
     await standing('suspended');
-    api.advance(webhooksLimits.webhookFailingMsMax);
+    api.advance(outboxLimits.failingMsMax);
     await standing('active');
     expect((await hook.get()).failing_since).toBeNull();
     // What was under way at the suspension belongs to the time before.

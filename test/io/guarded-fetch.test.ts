@@ -7,8 +7,8 @@ import {
   guardedFetch,
   judgingLookup,
   TargetRefused,
-} from '../../control-plane/webhooks/guarded-fetch.ts';
-import { webhooksLimits } from '../../control-plane/webhooks/limits.ts';
+} from '../../control-plane/outbox/guarded-fetch.ts';
+import { outboxLimits } from '../../control-plane/outbox/limits.ts';
 import { listening } from '../support/base/listening.ts';
 import { until } from '../support/base/until.ts';
 import { type Receiver, startReceiver } from '../support/peers/receiver.ts';
@@ -199,7 +199,7 @@ describe('with a receiver', () => {
     expect(await connections()).toBe(1);
     await until(async () => (await connections()) === 0, {
       what: 'the end of the connection',
-      timeoutMs: webhooksLimits.webhookKeepAliveMs + 30_000,
+      timeoutMs: outboxLimits.keepAliveMs + 30_000,
     });
     await close();
   });

@@ -44,7 +44,15 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 /** The levels of the control plane, lowest first, by the names of ARCHITECTURE.md. */
 const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
   store: [['base'], ['storage']],
-  service: [['http', 'master-key'], ['signing'], ['events'], ['history'], ['sync'], ['audit'], ['creation']],
+  service: [
+    ['http', 'master-key', 'outbox'],
+    ['signing'],
+    ['events'],
+    ['history'],
+    ['sync'],
+    ['audit'],
+    ['creation'],
+  ],
   domain: [
     ['api-keys', 'discovery', 'issuers', 'sessions', 'signing-keys', 'templates', 'webhooks'],
     ['accounts', 'oauth', 'passports', 'quota'],

@@ -79,7 +79,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'catalogs/catalog-store.ts': ['gates'],
   'channels/channel-store.ts': ['accounts', 'gates'],
   'channels/message-queue.ts': [
-    ...['accounts', 'api_keys', 'approval_answers', 'approvals', 'gates', 'passports', 'users'],
+    ...['api_keys', 'approval_answers', 'approvals', 'gates', 'passports', 'users'],
   ],
   'decisions/passport-standing-store.ts': [
     ...['accounts', 'issuers', 'passport_wallets', 'passports', 'signing_keys', 'wallets'],
@@ -112,6 +112,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'oidc/identity-store.ts': ['accounts', 'invitations', 'users'],
   'operations/database-figures.ts': ['approvals', 'feeds', 'sidecars', 'webhook_deliveries', 'webhooks'],
   'operations/routes.ts': ['sidecars'],
+  'outbox/queues.ts': ['accounts'],
   'people/invitation-store.ts': ['accounts'],
   'people/one-people.ts': ['audit_entries'],
   'people/user-store.ts': ['accounts'],
@@ -133,7 +134,6 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'wallets/read-statement.ts': ['chains', 'record_names', 'records'],
   'wallets/read-wallet.ts': ['approvals', 'lease_posts', 'quota_leases', 'quota_windows'],
   'wallets/wallet-store.ts': ['accounts', 'issuers', 'passport_wallets', 'passports'],
-  'webhooks/delivery-queue.ts': ['accounts'],
   'webhooks/emit-decisions.ts': ['passports'],
   'webhooks/emit-regression.ts': ['accounts'],
   'webhooks/webhook-store.ts': ['accounts'],

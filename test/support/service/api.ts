@@ -20,11 +20,11 @@ import {
   identityProvider,
 } from '../../../control-plane/oidc/identity-provider.ts';
 import type { Document } from '../../../control-plane/openapi/document.ts';
+import { type GuardedFetchOptions, guardedFetch } from '../../../control-plane/outbox/guarded-fetch.ts';
 import { loginAttempts } from '../../../control-plane/people/login-attempts.ts';
 import { type PasswordCost, passwordHasher } from '../../../control-plane/people/passwords.ts';
 import { recordProjections } from '../../../control-plane/record-projections.ts';
 import { loadSigningKeys } from '../../../control-plane/signing/load-signing-keys.ts';
-import { type GuardedFetchOptions, guardedFetch } from '../../../control-plane/webhooks/guarded-fetch.ts';
 import { inProcessBus } from '../../../shared/bus/in-process.ts';
 import { apiKeyRandomBytes, makeApiKey } from '../../../shared/crypto/api-key.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';

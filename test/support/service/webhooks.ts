@@ -2,7 +2,11 @@ import { Registry } from 'prom-client';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Compile } from 'typebox/compile';
 import { expect } from 'vitest';
+import { noAnswer } from '../../../control-plane/outbox/attempt.ts';
+import type { Attempt } from '../../../control-plane/outbox/outbox.ts';
 import { startDeliveries } from '../../../control-plane/webhooks/deliver.ts';
+import type { DeliveryAnswer, LockedDelivery } from '../../../control-plane/webhooks/delivery-queue.ts';
+import type { UnixMillis } from '../../../shared/model/time.ts';
 import { webhookBodies } from '../../../shared/wire/api/webhook-events.ts';
 import { until } from '../base/until.ts';
 import { closedThroughout } from '../data/document.ts';
@@ -90,6 +94,22 @@ export async function subscribe(
 /** A replica that delivers, beside the API of a test. */
 export const deliverer = (api: Api, replicaId = 'deliverer'): { stop(): Promise<void> } =>
   startDeliveries({ ...api.deps, metrics: new Registry(), replicaId, pollMs: 10 });
+
+/** An attempt that nobody made, and the last one of its delivery. */
+export const madeUp = (
+  delivery: LockedDelivery,
+  {
+    atMs,
+    statusCode,
+    pausedUntilMs = null,
+  }: { readonly atMs: UnixMillis; readonly statusCode: number; readonly pausedUntilMs?: UnixMillis | null },
+): Attempt<LockedDelivery, DeliveryAnswer> => ({
+  ...{ delivery, startedAtMs: atMs, endedAtMs: atMs, latencyMs: 1, nextAttemptAtMs: null, pausedUntilMs },
+  answer: {
+    ...{ ...noAnswer, fault: null, statusCode, error: null, response: '' },
+    ...{ hasSucceeded: statusCode === 204, isGone: statusCode === 410 },
+  },
+});
 
 export const arrived = (receiver: Receiver, count: number): Promise<void> =>
   until(() => receiver.received.length >= count, { what: `${count} deliveries` });

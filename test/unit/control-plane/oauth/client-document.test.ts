@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { clientDocumentFetch } from '../../../../control-plane/oauth/client-document.ts';
 import { oauthLimits } from '../../../../control-plane/oauth/limits.ts';
-import type { GuardedAnswer, GuardedFetch } from '../../../../control-plane/webhooks/guarded-fetch.ts';
+import type { GuardedAnswer, GuardedFetch } from '../../../../control-plane/outbox/guarded-fetch.ts';
 
 const document = { client_id: 'https://a.example/x', redirect_uris: ['https://a.example/cb'] };
 const answer: GuardedAnswer = {

@@ -3,7 +3,7 @@ import {
   isGloballyRoutable,
   isIpLiteral,
   isLinkLocal,
-} from '../../../../control-plane/webhooks/routable-address.ts';
+} from '../../../../control-plane/outbox/routable-address.ts';
 
 const global = [
   ...['1.1.1.1', '8.8.8.8', '93.184.216.34', '172.15.255.255', '172.32.0.0', '100.63.255.255', '100.128.0.0'],

@@ -1,7 +1,8 @@
+import type { BaseDeps } from '../base/deps.ts';
+import { attemptOnce } from './attempt.ts';
 import { ClaimedAhead } from './claimed-ahead.ts';
-import type { WebhookDeps } from './deps.ts';
-import { webhooksLimits } from './limits.ts';
-import type { Claimed, Ended, Outbox } from './outbox.ts';
+import { outboxLimits } from './limits.ts';
+import type { Answer, Attempt, Claimed, Outbox } from './outbox.ts';
 
 export interface Room {
   readonly attempts: number;
@@ -15,7 +16,7 @@ interface Load {
   failures: number;
 }
 
-type AttemptDeps = Pick<WebhookDeps, 'clock' | 'logger'>;
+type AttemptDeps = Pick<BaseDeps, 'clock' | 'random' | 'logger'>;
 
 /**
  * The attempts of this replica: in flight, ended and not yet recorded, and deliveries claimed ahead.
@@ -23,34 +24,34 @@ type AttemptDeps = Pick<WebhookDeps, 'clock' | 'logger'>;
  *     claimed ──> ahead ──its turn──> running ──answered──> back ──> written down
  *         └───────────────────────────┘
  */
-export class AttemptsInFlight<D extends Claimed, A extends Ended> {
+export class AttemptsInFlight<D extends Claimed, A extends Answer> {
   readonly #deps: AttemptDeps;
   readonly #outbox: Outbox<D, A>;
   readonly #onBack: () => void;
   readonly #loads = new Map<string, Load>();
   readonly #running = new Map<D, AbortController>();
   readonly #ahead: ClaimedAhead<D>;
-  #back: A[] = [];
+  #back: Attempt<D, A>[] = [];
   #isEnding = false;
 
   /** `onBack` is called when there is something to write down or to claim. */
   constructor(deps: AttemptDeps, outbox: Outbox<D, A>, onBack: () => void) {
     this.#deps = deps;
     this.#outbox = outbox;
-    this.#ahead = new ClaimedAhead(outbox);
+    this.#ahead = new ClaimedAhead(outbox.bounds);
     this.#onBack = onBack;
   }
 
   /** Begins an attempt, or has it wait for one of its endpoint to end. */
   start(delivery: D): void {
-    if (this.#attemptsFree(this.#outbox.endpointOf(delivery)) > 0) this.#begin(delivery);
+    if (this.#attemptsFree(delivery.endpointId) > 0) this.#begin(delivery);
     else this.#ahead.add(delivery);
   }
 
   /** How many more may begin and how many more may wait, at all endpoints together. */
   room(): Room {
     return {
-      attempts: webhooksLimits.webhookAttemptsAtOnceMax - this.#running.size - this.#back.length,
+      attempts: outboxLimits.attemptsAtOnceMax - this.#running.size - this.#back.length,
       ahead: this.#ahead.room(),
     };
   }
@@ -69,7 +70,7 @@ export class AttemptsInFlight<D extends Claimed, A extends Ended> {
   }
 
   /** Takes the ended attempts. */
-  takeBack(): readonly A[] {
+  takeBack(): readonly Attempt<D, A>[] {
     const taken = this.#back;
     this.#back = [];
     return taken;
@@ -87,7 +88,7 @@ export class AttemptsInFlight<D extends Claimed, A extends Ended> {
   }
 
   /** Returns attempts that could not be recorded. */
-  putBack(attempts: readonly A[]): void {
+  putBack(attempts: readonly Attempt<D, A>[]): void {
     this.#back = [...attempts, ...this.#back];
   }
 
@@ -106,19 +107,20 @@ export class AttemptsInFlight<D extends Claimed, A extends Ended> {
   }
 
   #begin(delivery: D): void {
-    const endpointId = this.#outbox.endpointOf(delivery);
+    const { endpointId } = delivery;
     const controller = new AbortController();
     this.#running.set(delivery, controller);
     const load = this.#loads.get(endpointId) ?? { inFlight: 0, failures: 0 };
     load.inFlight += 1;
     this.#loads.set(endpointId, load);
-    this.#outbox.attempt(delivery, controller.signal).then(
+    attemptOnce(this.#deps, this.#outbox, delivery, controller.signal).then(
       (attempt) => {
         // The outcome of an abandoned attempt says nothing about the endpoint.
         if (controller.signal.aborted) return;
         this.#back.push(attempt);
-        this.#ahead.noteAnswer(endpointId, attempt.hasSucceeded ? attempt.latencyMs : null);
-        this.#end(delivery, load, attempt.hasSucceeded);
+        const { hasSucceeded } = attempt.answer;
+        this.#ahead.noteAnswer(endpointId, hasSucceeded ? attempt.latencyMs : null);
+        this.#end(delivery, load, hasSucceeded);
       },
       (error: unknown) => {
         // Such as a secret that cannot be unsealed: an internal error. It is retried when the lock expires,
@@ -131,11 +133,11 @@ export class AttemptsInFlight<D extends Claimed, A extends Ended> {
   }
 
   #end(delivery: D, load: Load, hasSucceeded: boolean): void {
-    const endpointId = this.#outbox.endpointOf(delivery);
+    const { endpointId } = delivery;
     this.#running.delete(delivery);
     load.inFlight -= 1;
     load.failures = hasSucceeded ? 0 : load.failures + 1;
-    const isForgotten = load.failures === 0 || this.#loads.size > webhooksLimits.webhookLoadsMax;
+    const isForgotten = load.failures === 0 || this.#loads.size > outboxLimits.loadsMax;
     if (load.inFlight === 0 && isForgotten) this.#loads.delete(endpointId);
     const hasBegun = this.#beginNext(endpointId);
     // While enough waits, what has come back is written down together.
@@ -148,7 +150,7 @@ export class AttemptsInFlight<D extends Claimed, A extends Ended> {
    */
   #beginNext(endpointId: string): boolean {
     if (this.#isEnding || (this.#loads.get(endpointId)?.failures ?? 0) > 0) return false;
-    if (this.room().attempts < webhooksLimits.webhookRoomShares) return false;
+    if (this.room().attempts < outboxLimits.roomShares) return false;
     if (this.#attemptsFree(endpointId) === 0) return false;
     const next = this.#ahead.next(endpointId, this.#deps.clock.now());
     if (next !== null) this.#begin(next);
@@ -169,6 +171,6 @@ export class AttemptsInFlight<D extends Claimed, A extends Ended> {
 function freeAttempts(load: Load | undefined, room: number, concurrencyMax: number): number {
   const { inFlight: underWay, failures } = load ?? { inFlight: 0, failures: 0 };
   const most = concurrencyMax >> Math.min(failures, 16);
-  const slots = Math.max(1, Math.min(most, Math.floor(room / webhooksLimits.webhookRoomShares)));
+  const slots = Math.max(1, Math.min(most, Math.floor(room / outboxLimits.roomShares)));
   return Math.max(0, slots - underWay);
 }

@@ -3,11 +3,12 @@ import { Resolver } from 'node:dns/promises';
 import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
+import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { parseWebUrl, webUrlRule } from '../../shared/wire/api/domain.ts';
-import { webhooksLimits } from './limits.ts';
+import { outboxLimits } from './limits.ts';
 import { isGloballyRoutable, isIpLiteral, isLinkLocal } from './routable-address.ts';
 
 export interface GuardedRequest {
@@ -56,7 +57,7 @@ export class AnswerTooLate extends Error {
  *     are passed over. undici is not used because it takes a `100 Continue` for a fault.
  *   - Time and size are bounded.
  *
- * Connections are kept for `webhooksLimits.webhookKeepAliveMs` and used again, never for another host or
+ * Connections are kept for `outboxLimits.keepAliveMs` and used again, never for another host or
  * port.
  */
 export interface GuardedFetch {
@@ -122,6 +123,16 @@ export function guardedFetch(options: GuardedFetchOptions): GuardedFetch {
   };
 }
 
+/** Throws `invalid_request` for what the guard refuses without looking up a name. */
+export function refuseTarget(outbound: Pick<GuardedFetch, 'checkTarget'>, param: string, url: string): void {
+  try {
+    outbound.checkTarget(url);
+  } catch (error) {
+    if (!(error instanceof TargetRefused)) throw error;
+    throw invalidRequest(param, `${param} cannot be called: ${error.message}.`);
+  }
+}
+
 interface Agents {
   readonly plain: Agent;
   readonly tls: TlsAgent;
@@ -131,8 +142,8 @@ function agentsFor(judged: LookupFunction, ca: string | undefined): Agents {
   const options = {
     keepAlive: true,
     // Of a connection without a request. A server may ask for less in its header `Keep-Alive`, not for more.
-    timeout: webhooksLimits.webhookKeepAliveMs,
-    maxSockets: webhooksLimits.webhookAttemptsAtOnceMax,
+    timeout: outboxLimits.keepAliveMs,
+    maxSockets: outboxLimits.attemptsAtOnceMax,
     scheduling: 'lifo',
     lookup: judged,
   } as const;

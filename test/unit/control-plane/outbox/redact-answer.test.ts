@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { redactAnswer } from '../../../../control-plane/webhooks/redact-answer.ts';
+import { redactAnswer } from '../../../../control-plane/outbox/redact-answer.ts';
 import { cpuMsOf } from '../../../support/base/cpu-time.ts';
 
 const redact = (text: string, isCut = false) => redactAnswer(Buffer.from(text), { isCut });

@@ -1,5 +1,5 @@
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { webhooksLimits } from './limits.ts';
+import { outboxLimits } from './limits.ts';
 import type { Claimed, OutboxBounds } from './outbox.ts';
 
 /**
@@ -8,19 +8,17 @@ import type { Claimed, OutboxBounds } from './outbox.ts';
  */
 export class ClaimedAhead<D extends Claimed> {
   readonly #bounds: OutboxBounds;
-  readonly #endpointOf: (delivery: D) => string;
   readonly #queues = new Map<string, D[]>();
   /** Time of the last answer of endpoints that succeeded last; the longest silent first. */
   readonly #latencies = new Map<string, number>();
   #count = 0;
 
-  constructor({ bounds, endpointOf }: { readonly bounds: OutboxBounds; endpointOf(delivery: D): string }) {
+  constructor(bounds: OutboxBounds) {
     this.#bounds = bounds;
-    this.#endpointOf = endpointOf;
   }
 
   add(delivery: D): void {
-    const endpointId = this.#endpointOf(delivery);
+    const { endpointId } = delivery;
     const queue = this.#queues.get(endpointId);
     if (queue === undefined) this.#queues.set(endpointId, [delivery]);
     else queue.push(delivery);
@@ -42,7 +40,7 @@ export class ClaimedAhead<D extends Claimed> {
     if (latencyMs === null) return;
     this.#latencies.set(endpointId, latencyMs);
     const [longestSilent] = this.#latencies.keys();
-    if (this.#latencies.size > webhooksLimits.webhookLoadsMax && longestSilent !== undefined) {
+    if (this.#latencies.size > outboxLimits.loadsMax && longestSilent !== undefined) {
       this.#latencies.delete(longestSilent);
     }
   }
@@ -54,7 +52,7 @@ export class ClaimedAhead<D extends Claimed> {
   wants(endpointId: string, room: number): number {
     const most = Math.min(
       aim(this.#latencies.get(endpointId), this.#bounds),
-      Math.floor(room / webhooksLimits.webhookRoomShares),
+      Math.floor(room / outboxLimits.roomShares),
     );
     const there = this.#queues.get(endpointId)?.length ?? 0;
     return there * 2 <= most ? most - there : 0;
@@ -62,7 +60,7 @@ export class ClaimedAhead<D extends Claimed> {
 
   /** How many there may be besides, of all endpoints. */
   room(): number {
-    return webhooksLimits.webhookAheadAtOnceMax - this.#count;
+    return outboxLimits.aheadAtOnceMax - this.#count;
   }
 
   /** The endpoints for which something is there. */
@@ -85,7 +83,7 @@ export class ClaimedAhead<D extends Claimed> {
   }
 
   #isOld({ lockEndsAtMs }: D, nowMs: UnixMillis): boolean {
-    return lockEndsAtMs - nowMs < this.#bounds.lockMs - webhooksLimits.webhookAheadMsMax;
+    return lockEndsAtMs - nowMs < this.#bounds.lockMs - outboxLimits.aheadMsMax;
   }
 
   #keep(endpointId: string, queue: D[], from: number): void {
@@ -95,9 +93,9 @@ export class ClaimedAhead<D extends Claimed> {
   }
 }
 
-/** How many an endpoint takes in `webhookAheadMsAimed`, by the time of its last answer. */
+/** How many an endpoint takes in `aheadMsAimed`, by the time of its last answer. */
 function aim(latencyMs: number | undefined, { aheadMax, concurrencyMax }: OutboxBounds): number {
   if (latencyMs === undefined) return 0;
-  const rounds = Math.floor(webhooksLimits.webhookAheadMsAimed / Math.max(1, latencyMs));
+  const rounds = Math.floor(outboxLimits.aheadMsAimed / Math.max(1, latencyMs));
   return Math.min(aheadMax, rounds * concurrencyMax);
 }
