@@ -1,25 +1,32 @@
+import type { UnixMillis } from '../../shared/model/time.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import { attemptOnce } from './attempt.ts';
-import { ClaimedAhead } from './claimed-ahead.ts';
 import { outboxLimits } from './limits.ts';
-import type { Answer, Attempt, Claimed, Outbox } from './outbox.ts';
+import type { Answer, Attempt, Claimed, Outbox, OutboxBounds } from './outbox.ts';
 
 export interface Room {
   readonly attempts: number;
+  /** Of deliveries that are claimed beyond the attempts under way. */
   readonly ahead: number;
 }
 
-/** State of an endpoint with attempts in flight, or failing. */
-interface Load {
+/** An endpoint with attempts in flight, or whose last one is remembered. */
+interface Endpoint<D> {
   inFlight: number;
   /** Attempts in a row that failed. */
   failures: number;
+  /** Time of the last answer; null: that was no success. */
+  latencyMs: number | null;
+  /** What is claimed beyond the attempts, the longest due first. */
+  ahead: D[];
 }
 
 type AttemptDeps = Pick<BaseDeps, 'clock' | 'random' | 'logger'>;
 
 /**
- * The attempts of this replica: in flight, ended and not yet recorded, and deliveries claimed ahead.
+ * The attempts of this replica: in flight, ended and not yet recorded, and deliveries claimed ahead. An
+ * endpoint that answers fast has some of these, so that its attempts follow each other without a journey to
+ * the database between them.
  *
  *     claimed ──> ahead ──its turn──> running ──answered──> back ──> written down
  *         └───────────────────────────┘
@@ -28,9 +35,12 @@ export class AttemptsInFlight<D extends Claimed, A extends Answer> {
   readonly #deps: AttemptDeps;
   readonly #outbox: Outbox<D, A>;
   readonly #onBack: () => void;
-  readonly #loads = new Map<string, Load>();
+  /** The longest silent first. */
+  readonly #endpoints = new Map<string, Endpoint<D>>();
+  /** Those with something ahead. */
+  readonly #waiting = new Map<string, Endpoint<D>>();
   readonly #running = new Map<D, AbortController>();
-  readonly #ahead: ClaimedAhead<D>;
+  #aheadCount = 0;
   #back: Attempt<D, A>[] = [];
   #isEnding = false;
 
@@ -38,29 +48,38 @@ export class AttemptsInFlight<D extends Claimed, A extends Answer> {
   constructor(deps: AttemptDeps, outbox: Outbox<D, A>, onBack: () => void) {
     this.#deps = deps;
     this.#outbox = outbox;
-    this.#ahead = new ClaimedAhead(outbox.bounds);
     this.#onBack = onBack;
   }
 
   /** Begins an attempt, or has it wait for one of its endpoint to end. */
   start(delivery: D): void {
-    if (this.#attemptsFree(delivery.endpointId) > 0) this.#begin(delivery);
-    else this.#ahead.add(delivery);
+    const { endpointId } = delivery;
+    const endpoint = this.#endpoints.get(endpointId) ?? silent();
+    this.#endpoints.set(endpointId, endpoint);
+    if (this.#attemptsFree(endpoint) > 0) {
+      this.#begin(delivery, endpoint);
+      return;
+    }
+    endpoint.ahead.push(delivery);
+    this.#waiting.set(endpointId, endpoint);
+    this.#aheadCount += 1;
   }
 
   /** How many more may begin and how many more may wait, at all endpoints together. */
   room(): Room {
     return {
       attempts: outboxLimits.attemptsAtOnceMax - this.#running.size - this.#back.length,
-      ahead: this.#ahead.room(),
+      ahead: outboxLimits.aheadAtOnceMax - this.#aheadCount,
     };
   }
 
   /** How many more of this one may begin or wait, where that is the room of all; never below zero. */
   freeSlots(endpointId: string, room: Room): Room {
+    const endpoint = this.#endpoints.get(endpointId) ?? silent();
+    const { bounds } = this.#outbox;
     return {
-      attempts: freeAttempts(this.#loads.get(endpointId), room.attempts, this.#outbox.bounds.concurrencyMax),
-      ahead: this.#ahead.wants(endpointId, room.ahead),
+      attempts: freeAttempts(endpoint, room.attempts, bounds.concurrencyMax),
+      ahead: wantedAhead(endpoint, room.ahead, bounds),
     };
   }
 
@@ -78,8 +97,17 @@ export class AttemptsInFlight<D extends Claimed, A extends Answer> {
 
   /** Takes waiting deliveries that should not begin here. */
   takeIdle(): readonly D[] {
-    for (const endpointId of this.#ahead.endpoints()) while (this.#beginNext(endpointId));
-    return this.#ahead.remove((endpointId) => this.#isIdle(endpointId), this.#deps.clock.now());
+    const nowMs = this.#deps.clock.now();
+    return [...this.#waiting].flatMap(([endpointId, endpoint]) => {
+      while (this.#beginNext(endpointId, endpoint));
+      const { inFlight, failures, ahead } = endpoint;
+      const isIdle = this.#isEnding || inFlight === 0 || failures > 0;
+      const fresh = isIdle ? -1 : ahead.findIndex((delivery) => !this.#isOld(delivery, nowMs));
+      const taken = this.#takeAhead(endpointId, endpoint, fresh === -1 ? ahead.length : fresh);
+      // What is left so long shows that the endpoint is fast no more.
+      if (taken.length > 0) endpoint.latencyMs = null;
+      return taken;
+    });
   }
 
   /** No waiting delivery begins from now on. */
@@ -94,83 +122,115 @@ export class AttemptsInFlight<D extends Claimed, A extends Answer> {
 
   /** Aborts attempts in flight and drops waiting deliveries. */
   abandon(): readonly D[] {
+    this.beginNoMore();
     for (const controller of this.#running.values()) controller.abort();
-    return [...this.#running.keys(), ...this.#ahead.remove(() => true, this.#deps.clock.now())];
+    return [...this.#running.keys(), ...this.takeIdle()];
   }
 
-  #attemptsFree(endpointId: string): number {
-    return freeAttempts(
-      this.#loads.get(endpointId),
-      this.room().attempts,
-      this.#outbox.bounds.concurrencyMax,
-    );
+  #attemptsFree(endpoint: Endpoint<D>): number {
+    return freeAttempts(endpoint, this.room().attempts, this.#outbox.bounds.concurrencyMax);
   }
 
-  #begin(delivery: D): void {
+  #begin(delivery: D, endpoint: Endpoint<D>): void {
     const { endpointId } = delivery;
     const controller = new AbortController();
     this.#running.set(delivery, controller);
-    const load = this.#loads.get(endpointId) ?? { inFlight: 0, failures: 0 };
-    load.inFlight += 1;
-    this.#loads.set(endpointId, load);
+    endpoint.inFlight += 1;
     attemptOnce(this.#deps, this.#outbox, delivery, controller.signal).then(
       (attempt) => {
         // The outcome of an abandoned attempt says nothing about the endpoint.
         if (controller.signal.aborted) return;
         this.#back.push(attempt);
-        const { hasSucceeded } = attempt.answer;
-        this.#ahead.noteAnswer(endpointId, hasSucceeded ? attempt.latencyMs : null);
-        this.#end(delivery, load, hasSucceeded);
+        endpoint.latencyMs = attempt.answer.hasSucceeded ? attempt.latencyMs : null;
+        this.#end(delivery, endpoint, attempt.answer.hasSucceeded);
       },
       (error: unknown) => {
         // Such as a secret that cannot be unsealed: an internal error. It is retried when the lock expires,
         // and until then it keeps its slot.
         this.#deps.logger.error({ err: error, endpoint: endpointId }, 'a delivery could not be attempted');
-        this.#ahead.noteAnswer(endpointId, null);
-        setTimeout(() => this.#end(delivery, load, false), this.#outbox.bounds.lockMs).unref();
+        endpoint.latencyMs = null;
+        setTimeout(() => this.#end(delivery, endpoint, false), this.#outbox.bounds.lockMs).unref();
       },
     );
   }
 
-  #end(delivery: D, load: Load, hasSucceeded: boolean): void {
+  #end(delivery: D, endpoint: Endpoint<D>, hasSucceeded: boolean): void {
     const { endpointId } = delivery;
     this.#running.delete(delivery);
-    load.inFlight -= 1;
-    load.failures = hasSucceeded ? 0 : load.failures + 1;
-    const isForgotten = load.failures === 0 || this.#loads.size > outboxLimits.loadsMax;
-    if (load.inFlight === 0 && isForgotten) this.#loads.delete(endpointId);
-    const hasBegun = this.#beginNext(endpointId);
+    endpoint.inFlight -= 1;
+    endpoint.failures = hasSucceeded ? 0 : endpoint.failures + 1;
+    this.#endpoints.delete(endpointId);
+    this.#endpoints.set(endpointId, endpoint);
+    this.#forget();
+    const hasBegun = this.#beginNext(endpointId, endpoint);
     // While enough waits, what has come back is written down together.
-    if (!hasBegun || this.#ahead.wants(endpointId, this.#ahead.room()) > 0) this.#onBack();
+    const wanted = wantedAhead(endpoint, this.room().ahead, this.#outbox.bounds);
+    if (!hasBegun || wanted > 0) this.#onBack();
+  }
+
+  /** The longest silent of more than `outboxLimits.endpointsMax`. */
+  #forget(): void {
+    for (const [endpointId, { inFlight, ahead }] of this.#endpoints) {
+      if (this.#endpoints.size <= outboxLimits.endpointsMax) return;
+      if (inFlight === 0 && ahead.length === 0) this.#endpoints.delete(endpointId);
+    }
   }
 
   /**
-   * Begins what waits for this endpoint, unless it failed last. Where little room is left it does not: others
-   * wait for that in the queue.
+   * Begins what waits for this endpoint, unless it failed last or that was claimed too long ago. Where little
+   * room is left it does not: others wait for that in the queue.
    */
-  #beginNext(endpointId: string): boolean {
-    if (this.#isEnding || (this.#loads.get(endpointId)?.failures ?? 0) > 0) return false;
-    if (this.room().attempts < outboxLimits.roomShares) return false;
-    if (this.#attemptsFree(endpointId) === 0) return false;
-    const next = this.#ahead.next(endpointId, this.#deps.clock.now());
-    if (next !== null) this.#begin(next);
-    return next !== null;
+  #beginNext(endpointId: string, endpoint: Endpoint<D>): boolean {
+    const [first] = endpoint.ahead;
+    if (this.#isEnding || first === undefined || endpoint.failures > 0) return false;
+    if (this.room().attempts < outboxLimits.roomShares || this.#attemptsFree(endpoint) === 0) return false;
+    if (this.#isOld(first, this.#deps.clock.now())) return false;
+    this.#takeAhead(endpointId, endpoint, 1);
+    this.#begin(first, endpoint);
+    return true;
   }
 
-  #isIdle(endpointId: string): boolean {
-    const load = this.#loads.get(endpointId);
-    return this.#isEnding || load === undefined || load.inFlight === 0 || load.failures > 0;
+  #takeAhead(endpointId: string, endpoint: Endpoint<D>, count: number): readonly D[] {
+    const taken = endpoint.ahead.splice(0, count);
+    this.#aheadCount -= taken.length;
+    if (endpoint.ahead.length === 0) this.#waiting.delete(endpointId);
+    return taken;
+  }
+
+  #isOld({ lockEndsAtMs }: D, nowMs: UnixMillis): boolean {
+    return lockEndsAtMs - nowMs < this.#outbox.bounds.lockMs - outboxLimits.aheadMsMax;
   }
 }
+
+const silent = <D>(): Endpoint<D> => ({ inFlight: 0, failures: 0, latencyMs: null, ahead: [] });
 
 /**
  * Halved with every failure in a row: an endpoint that hangs holds one attempt, and still shows when it is
  * back. And the fewer are left for all, the fewer for each: otherwise as many endpoints as there are in one
  * account, when they hang together, would hold all of them.
  */
-function freeAttempts(load: Load | undefined, room: number, concurrencyMax: number): number {
-  const { inFlight: underWay, failures } = load ?? { inFlight: 0, failures: 0 };
+function freeAttempts(
+  { inFlight, failures }: Endpoint<unknown>,
+  room: number,
+  concurrencyMax: number,
+): number {
   const most = concurrencyMax >> Math.min(failures, 16);
   const slots = Math.max(1, Math.min(most, Math.floor(room / outboxLimits.roomShares)));
-  return Math.max(0, slots - underWay);
+  return Math.max(0, slots - inFlight);
+}
+
+/**
+ * How many more to claim ahead, where `room` is left for all: what the endpoint takes in `aheadMsAimed`, by
+ * the time of its last answer. None until half is used up, so that a journey is worth it.
+ */
+function wantedAhead(
+  { latencyMs, ahead }: Endpoint<unknown>,
+  room: number,
+  { aheadMax, concurrencyMax }: OutboxBounds,
+): number {
+  if (latencyMs === null) return 0;
+  const rounds = Math.floor(outboxLimits.aheadMsAimed / Math.max(1, latencyMs));
+  const aim = Math.min(aheadMax, rounds * concurrencyMax);
+  const most = Math.min(aim, Math.floor(room / outboxLimits.roomShares));
+  return ahead.length * 2 <= most ? most - ahead.length : 0;
 }

@@ -32,11 +32,8 @@ export const outboxLimits = {
    * many hosts there are.
    */
   keepAliveMs: 2 * secondMs,
-  /**
-   * Endpoints that failed last and have nothing under way, remembered so that they get fewer attempts at
-   * once.
-   */
-  loadsMax: 10_000,
+  /** Endpoints with nothing under way, of which it is remembered how they answered last. */
+  endpointsMax: 10_000,
   /**
    * Queues looked at in one step, from where the last step ended: with thousands of failing endpoints a step
    * stays short.
