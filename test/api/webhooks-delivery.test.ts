@@ -16,8 +16,8 @@ import type { WebhookId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, hourMs, type MonotonicMillis, minuteMs, secondMs } from '../../shared/model/time.ts';
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
-import type { Logger } from '../../shared/runtime/logger.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
+import { keptLog } from '../support/base/kept-log.ts';
 import { expectWithin, timed } from '../support/base/time-promise.ts';
 import { until } from '../support/base/until.ts';
 import { type Receiver, startReceiver } from '../support/peers/receiver.ts';
@@ -36,25 +36,18 @@ import {
  * Deliveries to real receivers. No time passes but what a test lets pass: an attempt is due when the test
  * says so, however slow the machine is.
  */
-const logged: string[] = [];
-const record = (fields: object, message: string) => void logged.push(JSON.stringify([fields, message]));
-const recording: Logger = {
-  debug: record,
-  info: record,
-  warn: record,
-  error: record,
-  child: () => recording,
-};
+const log = keptLog();
 
 let api: Api;
 let key: string;
 let receiver: Receiver;
-/** Another one, which always works. */
+/** Another one, which always works, and an endpoint of it that nothing happens to. */
 let control: Receiver;
+let controlHook: Endpoint;
 let running: { stop(): Promise<void> };
 
 beforeAll(async () => {
-  api = await startOwnApi({ outbound: { allowPrivate: true }, logger: recording });
+  api = await startOwnApi({ outbound: { allowPrivate: true }, logger: log });
   // Events are due by the clock of the database, which runs on: it must not overtake the one that stands.
   api.advance(hourMs / 2);
   api.stopClock();
@@ -64,6 +57,7 @@ beforeEach(async () => {
   key = (await api.createAccount()).key;
   receiver = await startReceiver();
   control = await startReceiver();
+  controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
   running = deliverer(api);
 });
 afterEach(async () => {
@@ -91,12 +85,11 @@ const attempted = async (hook: Endpoint, count: number): Promise<Reply['body']> 
 };
 const msUntil = (time: string): number => Date.parse(time) - api.deps.clock.now();
 /** All queues were looked at with the time of now: what was due was claimed. */
-const looked = async (hook: Endpoint): Promise<void> => {
-  const before = control.received.length;
-  await api.call({ url: `${hook.url}/test`, body: {}, key });
-  await arrived(control, before + 1);
-  await api.call({ url: `${hook.url}/test`, body: {}, key });
-  await arrived(control, before + 2);
+const looked = async (): Promise<void> => {
+  for (let count = control.received.length + 1, last = count + 1; count <= last; count++) {
+    await api.call({ url: `${controlHook.url}/test`, body: {}, key });
+    await arrived(control, count);
+  }
 };
 
 describe('a delivery', () => {
@@ -131,7 +124,6 @@ describe('a delivery', () => {
   it('follows the schedule, under one id and freshly signed, and is given up after the last attempt', async () => {
     fail(500);
     const hook = await hookAt(receiver);
-    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
     await cause();
     for (const [index, pauseMs] of attemptPausesMs.slice(1).entries()) {
       const delivery = await attempted(hook, index + 1);
@@ -141,7 +133,7 @@ describe('a delivery', () => {
       expect(waitMs).toBeLessThanOrEqual(pauseMs * 1.1);
       // Nothing before its time.
       api.advance(msUntil(delivery.next_attempt_at) - 1);
-      await looked(controlHook);
+      await looked();
       expect(receiver.received).toHaveLength(index + 1);
       api.advance(1);
     }
@@ -183,9 +175,8 @@ describe('a delivery', () => {
     expect(msUntil(delivery.next_attempt_at)).toBeLessThanOrEqual(30 * minuteMs);
     works();
     await cause();
-    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
     api.advance(25 * minuteMs);
-    await looked(controlHook);
+    await looked();
     expect(receiver.received).toHaveLength(1);
     api.advance(6 * minuteMs);
     await arrived(receiver, 3);
@@ -273,13 +264,12 @@ describe('an endpoint', () => {
   it('that its owner disables finishes attempts in flight, and gets the rest when it is enabled', async () => {
     fail(500);
     const hook = await hookAt(receiver);
-    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
     await cause();
     await attempted(hook, 1);
     await api.call({ method: 'PUT', url: hook.url, body: { status: 'disabled' }, key });
     works();
     api.advance(hourMs);
-    await looked(controlHook);
+    await looked();
     expect(receiver.received).toHaveLength(1);
     await api.call({ method: 'PUT', url: hook.url, body: { status: 'enabled' }, key });
     await arrived(receiver, 2);
@@ -361,7 +351,6 @@ describe('an endpoint', () => {
   it('that is deleted gets nothing more, and leaves no queue behind', async () => {
     fail(500);
     const hook = await hookAt(receiver);
-    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
     await cause();
     await attempted(hook, 1);
     const waits = async () => {
@@ -375,7 +364,7 @@ describe('an endpoint', () => {
     expect(await waits()).toBe(true);
     await api.call({ method: 'DELETE', url: hook.url, key });
     api.advance(hourMs);
-    await looked(controlHook);
+    await looked();
     expect(receiver.received).toHaveLength(1);
     await until(async () => !(await waits()), { what: 'the end of its queue' });
   });
@@ -425,14 +414,13 @@ describe('a replica that dies in mid-delivery', () => {
   it('is replaced when its lease ends, and its later results are ignored', async () => {
     await running.stop();
     const hook = await hookAt(receiver);
-    const controlHook = await subscribe(api, { url: control.url, events: ['passport.denied'] }, key);
     await cause();
     const slots = new Map([[hook.id as WebhookId, 5]]);
     const { sql, clock } = api.deps;
     const [claimed] = await lockDeliveries(sql, { slots, replicaId: 'dead', nowMs: clock.now() });
     const delivery = must(claimed, 'there is one delivery');
     running = deliverer(api);
-    await looked(controlHook);
+    await looked();
     expect(receiver.received).toEqual([]);
     api.advance(webhooksLimits.webhookLockMs);
     await arrived(receiver, 1);
@@ -584,7 +572,7 @@ describe('an old delivery', () => {
 });
 
 it('logs no secret, no body and no answer', () => {
-  const text = logged.join('\n');
+  const text = log.text();
   expect(text).toContain('a webhook was disabled');
   expect(text).not.toMatch(/whsec_|gate_url|hunter2|webhook-signature/);
 });

@@ -45,12 +45,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
   store: [['base'], ['storage']],
   service: [
-    ['http', 'master-key', 'outbox'],
-    ['signing'],
-    ['events'],
-    ['history'],
-    ['sync'],
-    ['audit'],
+    ...[['http', 'master-key', 'outbox'], ['signing'], ['events'], ['history'], ['sync'], ['audit']],
     ['creation'],
   ],
   domain: [
