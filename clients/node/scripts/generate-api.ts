@@ -255,16 +255,52 @@ export function generateApi(published: ApiDocument): string {
     const own = found.filter((method) => method.resource === resource);
     return `  ${resource}: {\n${own.map(({ entry }) => entry).join('\n')}\n  },`;
   });
+  const { lists, texts } = nameLists([...schemas, ...interfaces]);
   return [
     '// Written by scripts/generate-api.ts from docs/openapi.json. Do not edit.\n',
     "import type { ByteStream, CallOptions, CreateOptions, List } from '../call-options.ts';\n",
-    ...schemas,
-    ...interfaces,
+    ...lists,
+    ...texts,
     '/** Every resource of the control plane; each operation of the API is one method. */',
     `export interface Resources {\n${resources.map((name) => `  readonly ${name}: ${capital(name)}Resource;`).join('\n')}\n}\n`,
     '/** @internal Method, path, whether there is a body and a query, and what is special about it. */',
     `export const resources = {\n${tables.join('\n')}\n} as const;\n`,
   ].join('\n');
+}
+
+/** Lists of words that are named for another member than their first. */
+const listNames: Readonly<Record<string, string>> = {
+  code: 'DeliveryFault',
+  guardrails_evaluated: 'CheckName',
+};
+
+/** Long lists of words that come more than once are types: the package has a bound of its size. */
+function nameLists(texts: readonly string[]): {
+  readonly lists: readonly string[];
+  readonly texts: readonly string[];
+} {
+  const members = /(\w+)\??: (?:readonly )?\(?('[\w.:]+'(?: \| '[\w.:]+'){9,})/g;
+  const found = [...texts.join('\n').matchAll(members)].map(([, member = '', list = '']) => ({
+    member,
+    list,
+  }));
+  const names = new Map<string, string>();
+  for (const { member, list } of found) {
+    if (names.has(list) || found.filter((each) => each.list === list).length === 1) continue;
+    const name = listNames[member] ?? `${capital(camel(member.replace(/s$/, '')))}Name`;
+    if ([...names.values()].includes(name)) throw new Error(`generate-api.ts: two lists would be ${name}`);
+    names.set(list, name);
+  }
+  const byLength = [...names].sort(([one], [other]) => other.length - one.length);
+  return {
+    lists: [...names].map(([list, name]) => `export type ${name} = ${list};\n`),
+    texts: texts.map((text) =>
+      byLength.reduce(
+        (named, [list, name]) => named.replaceAll(`(${list})`, name).replaceAll(list, name),
+        text,
+      ),
+    ),
+  };
 }
 
 function methodOf(document: ApiDocument, path: string, verb: string, operation: Operation): Method {
@@ -401,6 +437,15 @@ function plainType(type: string, schema: Schema, indent: number): string {
   }
 }
 
+/** What members say by their names. */
+const selfEvident: ReadonlySet<string> = new Set([
+  'Current status.',
+  'Maximum number of objects to return.',
+  'Number of objects to skip.',
+  'Total number.',
+  'When it was created.',
+]);
+
 function members(
   all: readonly { readonly name: string; readonly schema: Schema; readonly isOptional: boolean }[],
   indent: number,
@@ -410,11 +455,14 @@ function members(
   const pad = ' '.repeat(indent);
   const lines = all.map(
     ({ name, schema, isOptional }) =>
-      `${comment(schema.description ?? '', indent)}${pad}readonly ${/^\w+$/.test(name) ? name : `'${name}'`}${isOptional ? '?' : ''}: ${typeOf(schema, indent)};`,
+      `${comment(textOf(schema), indent)}${pad}readonly ${/^\w+$/.test(name) ? name : `'${name}'`}${isOptional ? '?' : ''}: ${typeOf(schema, indent)};`,
   );
   if (isOpen) lines.push(`${pad}readonly [name: string]: unknown;`);
   return `{\n${lines.join('\n')}\n${' '.repeat(outer)}}`;
 }
+
+const textOf = ({ description = '' }: Schema): string =>
+  selfEvident.has(description) || /^Id of the [a-z ]+, `[a-z]+_…`\.$/.test(description) ? '' : description;
 
 const typeName = (schemaName: string): string => renamed[schemaName] ?? schemaName;
 const union = (types: readonly string[]): string => [...new Set(types)].join(' | ');

@@ -2,6 +2,16 @@
 
 import type { ByteStream, CallOptions, CreateOptions, List } from '../call-options.ts';
 
+export type CheckName = 'passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval';
+
+export type ReasonName = 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
+
+export type ScopeName = 'passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage';
+
+export type DeliveryFault = 'timeout' | 'unreachable' | 'closed' | 'target_refused' | 'bad_answer' | 'mail_not_configured' | 'tls_missing' | 'tls_failed' | 'login_refused' | 'sender_refused' | 'recipient_refused' | 'message_refused';
+
+export type EventName = 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed';
+
 export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
@@ -51,12 +61,10 @@ export interface ReferenceIssue {
   readonly constraints?: PassportConstraints | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner?: string | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string | null;
 }
 
 export interface MachineIssue {
-  /** Id of the issuer, `iss_…`. */
   readonly issuer_id: string;
   /** Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`. */
   readonly subject: Readonly<Record<string, unknown>>;
@@ -75,7 +83,6 @@ export interface MachineIssue {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner?: string | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string | null;
 }
 
@@ -97,12 +104,10 @@ export interface UnattendedIssue {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner?: string | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string | null;
 }
 
 export interface Passport {
-  /** Id of the passport, `pass_…`. */
   readonly passport_id: string;
   /** The id of this object under its short name. */
   readonly id: string;
@@ -113,7 +118,6 @@ export interface Passport {
   readonly agent_id: string;
   /** Name of the agent, for people. Default: the `agent_id`. */
   readonly agent_name: string;
-  /** Id of the issuer, `iss_…`. */
   readonly issuer_id: string;
   /** Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`. */
   readonly subject: Readonly<Record<string, unknown>>;
@@ -132,13 +136,11 @@ export interface Passport {
   readonly owner: string | null;
   /** The wallet that pays for the passport; null: none. */
   readonly wallet_id: string | null;
-  /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** The suspensions that stand, oldest first; empty: none. */
   readonly suspended_by: readonly Suspension[];
   /** When the passport was issued. */
   readonly issued_at: string;
-  /** When it was created. */
   readonly created_at: string;
   /** When it expires; null if it never expires. */
   readonly expires_at: string | null;
@@ -164,7 +166,6 @@ export interface Passport {
 }
 
 export interface IssuedPassport {
-  /** Id of the passport, `pass_…`. */
   readonly passport_id: string;
   /** The id of this object under its short name. */
   readonly id: string;
@@ -175,7 +176,6 @@ export interface IssuedPassport {
   readonly agent_id: string;
   /** Name of the agent, for people. Default: the `agent_id`. */
   readonly agent_name: string;
-  /** Id of the issuer, `iss_…`. */
   readonly issuer_id: string;
   /** Describes the agent: model, version, operator and the like. Free-form; always contains `agent_id`. */
   readonly subject: Readonly<Record<string, unknown>>;
@@ -192,15 +192,12 @@ export interface IssuedPassport {
   readonly public_key: string;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner: string | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id: string | null;
-  /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** The suspensions that stand, oldest first; empty: none. */
   readonly suspended_by: readonly Suspension[];
   /** When the passport was issued. */
   readonly issued_at: string;
-  /** When it was created. */
   readonly created_at: string;
   /** When it expires; null if it never expires. */
   readonly expires_at: string | null;
@@ -219,7 +216,6 @@ export interface IssuedPassport {
 }
 
 export interface PassportListItem {
-  /** Id of the passport, `pass_…`. */
   readonly passport_id: string;
   /** The id of this object under its short name. */
   readonly id: string;
@@ -230,7 +226,6 @@ export interface PassportListItem {
   readonly agent_id: string;
   /** Name of the agent, for people. Default: the `agent_id`. */
   readonly agent_name: string;
-  /** Id of the issuer, `iss_…`. */
   readonly issuer_id: string;
   /** What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area. */
   readonly permissions: readonly string[];
@@ -240,15 +235,12 @@ export interface PassportListItem {
   readonly owner: string | null;
   /** Whether the passport is of another issuer: each token of its subject is a token of this passport. */
   readonly federated: boolean;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id: string | null;
-  /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** The suspensions that stand, oldest first; empty: none. */
   readonly suspended_by: readonly Suspension[];
   /** When the passport was issued. */
   readonly issued_at: string;
-  /** When it was created. */
   readonly created_at: string;
   /** When it expires; null if it never expires. */
   readonly expires_at: string | null;
@@ -257,11 +249,8 @@ export interface PassportListItem {
 export interface PassportPage {
   /** The objects of this page, newest first. */
   readonly items: readonly PassportListItem[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -273,11 +262,9 @@ export interface PassportRevocation {
 }
 
 export interface Revocation {
-  /** Id of the passport, `pass_…`. */
   readonly passport_id: string;
   /** The id of this object under its short name. */
   readonly id: string;
-  /** Current status. */
   readonly status: 'revoked';
   /** When the passport was revoked; null if it is not revoked. */
   readonly revoked_at: string;
@@ -307,7 +294,6 @@ export interface Revocation {
 export interface Verification {
   /** Whether the passport is valid now. */
   readonly valid: boolean;
-  /** Id of the passport, `pass_…`. */
   readonly passport_id: string;
   /**
    * The caller's own identifier for the agent. Unique among the passports of an account and mode that are
@@ -316,7 +302,6 @@ export interface Verification {
   readonly agent_id: string;
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier: 'L1' | 'L2' | 'L3';
-  /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** When it expires; null if it never expires. */
   readonly expires_at: string | null;
@@ -524,15 +509,12 @@ export interface GateCreation {
 }
 
 export interface NewGate {
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** The id of this object under its short name. */
   readonly id: string;
   /** URL of the gate itself, for proxies. */
   readonly gate_url: string;
-  /** Current status. */
   readonly status: 'active';
-  /** When it was created. */
   readonly created_at: string;
   /** When it was last changed. */
   readonly updated_at: string;
@@ -580,15 +562,12 @@ export interface GatePatch {
   readonly routes?: readonly GateRoute[] | null;
   /** Merged into the labels; null removes one, or all. */
   readonly labels?: Readonly<Record<string, unknown>> | null;
-  /** Id of the gate, `gate_…`. */
   readonly gate_id?: string | null;
   /** The id of this object under its short name. */
   readonly id?: string | null;
   /** URL of the gate itself, for proxies. */
   readonly gate_url?: string | null;
-  /** Current status. */
   readonly status?: 'active';
-  /** When it was created. */
   readonly created_at?: string | null;
   /** When it was last changed. */
   readonly updated_at?: string | null;
@@ -611,15 +590,12 @@ export interface GatePatch {
 }
 
 export interface Gate {
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** The id of this object under its short name. */
   readonly id: string;
   /** URL of the gate itself, for proxies. */
   readonly gate_url: string;
-  /** Current status. */
   readonly status: 'active';
-  /** When it was created. */
   readonly created_at: string;
   /** When it was last changed. */
   readonly updated_at: string;
@@ -651,15 +627,12 @@ export interface Gate {
 }
 
 export interface GateWithStats {
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** The id of this object under its short name. */
   readonly id: string;
   /** URL of the gate itself, for proxies. */
   readonly gate_url: string;
-  /** Current status. */
   readonly status: 'active';
-  /** When it was created. */
   readonly created_at: string;
   /** When it was last changed. */
   readonly updated_at: string;
@@ -702,15 +675,12 @@ export interface GateWithStats {
 }
 
 export interface GateListItem {
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** The id of this object under its short name. */
   readonly id: string;
   /** URL of the gate itself, for proxies. */
   readonly gate_url: string;
-  /** Current status. */
   readonly status: 'active';
-  /** When it was created. */
   readonly created_at: string;
   /** When it was last changed. */
   readonly updated_at: string;
@@ -755,18 +725,14 @@ export interface GateListItem {
 export interface GatePage {
   /** The objects of this page, newest first. */
   readonly items: readonly GateListItem[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
 }
 
 export interface GateDeletion {
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** The id of this object under its short name. */
   readonly id: string;
@@ -790,11 +756,8 @@ export interface GatePolicy {
 export interface GatePolicyPage {
   /** The objects of this page, newest first. */
   readonly items: readonly GatePolicy[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -876,7 +839,6 @@ export interface CatalogPublication {
 }
 
 export interface Catalog {
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** Version of the catalog, from 1. */
   readonly version: number;
@@ -931,7 +893,6 @@ export interface Catalog {
 export interface Discovery {
   /** What was found, in the requested order. */
   readonly results: readonly {
-    /** Id of the gate, `gate_…`. */
     readonly gate_id: string;
     /** Name of the gate. */
     readonly gate_name: string;
@@ -977,7 +938,6 @@ export interface Discovery {
     /** `kid` of the key that signed, in the JWKS. */
     readonly signing_key_id: string;
   }[];
-  /** Total number. */
   readonly total: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -1062,18 +1022,17 @@ export interface GateTest {
    * active or suspended.
    */
   readonly agent_id: string | null;
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
   readonly attestation_id: string | null;
   /** When it was decided. */
   readonly timestamp: string;
   /** The checks made, in order. The last one determined the decision. */
-  readonly guardrails_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  readonly guardrails_evaluated: readonly CheckName[];
   /** Whether the decision is PERMIT. */
   readonly all_passed: boolean;
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen' | null;
+  readonly reason: ReasonName | null;
   /** The reason as a sentence. */
   readonly detail?: string;
   /** Whether and when to retry. */
@@ -1091,7 +1050,6 @@ export interface GateTest {
   readonly requested?: number;
   /** When the window of the limit ends; null if it has no window. */
   readonly reset_at?: string | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string;
   /** Where personal data was found, never the data itself. */
   readonly pii?: readonly PiiFinding[];
@@ -1129,7 +1087,7 @@ export interface Permit {
   /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
   readonly attestation_id: string;
   /** The checks made, in order. The last one determined the decision. */
-  readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  readonly constraints_evaluated: readonly CheckName[];
   /** Where personal data was found, never the data itself. */
   readonly pii?: readonly PiiFinding[];
   /** With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on. */
@@ -1150,10 +1108,9 @@ export interface Suspend {
   /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
   readonly attestation_id: null;
   /** The checks made, in order. The last one determined the decision. */
-  readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  readonly constraints_evaluated: readonly CheckName[];
   /** Where personal data was found, never the data itself. */
   readonly pii?: readonly PiiFinding[];
-  /** Id of the approval, `appr_…`. */
   readonly approval_id: string;
   /** The page of the console where a person answers. */
   readonly approval_url?: string;
@@ -1165,11 +1122,11 @@ export interface Block {
   /** What was decided. */
   readonly decision: 'BLOCK';
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
+  readonly reason: ReasonName;
   /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
   readonly attestation_id: string;
   /** The checks made, in order. The last one determined the decision. */
-  readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  readonly constraints_evaluated: readonly CheckName[];
   /** The reason as a sentence. */
   readonly detail: string;
   /** Whether and when to retry. */
@@ -1253,7 +1210,6 @@ export interface SidecarCertificate {
   readonly not_before: string;
   /** What the key is for, `sidecar`. */
   readonly purpose: 'sidecar';
-  /** Id of the sidecar, `side_…`. */
   readonly sidecar_id: string;
   /** The key of purpose `attestation` that has signed the certificate. */
   readonly signing_key_id: string;
@@ -1281,7 +1237,6 @@ export interface ApprovalResolution {
 }
 
 export interface Approval {
-  /** Id of the approval, `appr_…`. */
   readonly approval_id: string;
   /** The page of the console where a person answers. */
   readonly approval_url: string;
@@ -1341,7 +1296,6 @@ export interface Approval {
 }
 
 export interface ApprovalDetail {
-  /** Id of the approval, `appr_…`. */
   readonly approval_id: string;
   /** The page of the console where a person answers. */
   readonly approval_url: string;
@@ -1485,22 +1439,17 @@ export interface AnswerProof {
 export interface ApprovalPage {
   /** The objects of this page, newest first. */
   readonly items: readonly Approval[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
 }
 
 export interface McpPin {
-  /** Id of the pin, `mpin_…`. */
   readonly pin_id: string;
   /** The page of the console that shows the difference. */
   readonly pin_url: string;
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** The MCP server, as its guard names it: an address without its query, or a program. */
   readonly upstream: string;
@@ -1547,11 +1496,9 @@ export interface McpPin {
 }
 
 export interface McpPinListItem {
-  /** Id of the pin, `mpin_…`. */
   readonly pin_id: string;
   /** The page of the console that shows the difference. */
   readonly pin_url: string;
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** The MCP server, as its guard names it: an address without its query, or a program. */
   readonly upstream: string;
@@ -1584,11 +1531,8 @@ export interface McpPinListItem {
 export interface McpPinPage {
   /** The objects of this page, newest first. */
   readonly items: readonly McpPinListItem[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -1600,7 +1544,6 @@ export interface McpPinResolution {
 }
 
 export interface McpGuardPin {
-  /** Id of the pin, `mpin_…`. */
   readonly pin_id: string;
   /** The page of the console that shows the difference. */
   readonly pin_url: string;
@@ -1625,7 +1568,6 @@ export interface McpGuardPin {
 }
 
 export interface McpToolReport {
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** The MCP server, as its guard names it: an address without its query, or a program. */
   readonly upstream: string;
@@ -1693,13 +1635,10 @@ export interface WalletPatch {
   readonly alert_at?: number | null;
   /** Merged into the labels; null removes one, or all. */
   readonly labels?: Readonly<Record<string, unknown>> | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string | null;
   /** Ids of the wallets from the root down to this one. */
   readonly path?: readonly string[] | null;
-  /** Current status. */
   readonly status?: 'active' | 'frozen' | null;
-  /** When it was created. */
   readonly created_at?: string | null;
   /** What is left of each of its limits, by their names. */
   readonly usage?: {
@@ -1755,13 +1694,11 @@ export interface WalletLimitsChange {
 }
 
 export interface Wallet {
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id: string;
   /** Ids of the wallets from the root down to this one. */
   readonly path: readonly string[];
   /** `active`, or `frozen`: all its passports are blocked, and those of the wallets below it. */
   readonly status: 'active' | 'frozen';
-  /** When it was created. */
   readonly created_at: string;
   /** Name, for people. */
   readonly name: string;
@@ -1786,24 +1723,18 @@ export interface Wallet {
 export interface WalletPage {
   /** The objects of this page, newest first. */
   readonly items: readonly Wallet[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
 }
 
 export interface WalletDetail {
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id: string;
   /** Ids of the wallets from the root down to this one. */
   readonly path: readonly string[];
-  /** Current status. */
   readonly status: 'active' | 'frozen';
-  /** When it was created. */
   readonly created_at: string;
   /** Name, for people. */
   readonly name: string;
@@ -1864,7 +1795,6 @@ export interface WalletUsage {
 }
 
 export interface WalletStatement {
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id: string;
   /** Only records from this time on. */
   readonly since: string;
@@ -1876,9 +1806,7 @@ export interface WalletStatement {
   readonly total_requests: number;
   /** The objects of this page, newest first. */
   readonly items: readonly {
-    /** Id of the passport, `pass_…`. */
     readonly passport_id: string;
-    /** Id of the gate, `gate_…`. */
     readonly gate_id: string | null;
     /** The permission requested or offered: `<area>:<action>`. */
     readonly permission_key: string | null;
@@ -1892,7 +1820,6 @@ export interface WalletStatement {
 }
 
 export interface WalletDeletion {
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id: string;
   /** Whether it is deleted. */
   readonly deleted: true;
@@ -1906,7 +1833,6 @@ export interface PassportWallet {
 }
 
 export interface StandingApprovalCreation {
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** A passport of this account, or one that has asked for an approval at the gate. */
   readonly passport_id?: string | null;
@@ -1925,7 +1851,6 @@ export interface StandingApprovalCreation {
 }
 
 export interface StandingApproval {
-  /** Id of the standing approval, `sappr_…`. */
   readonly standing_approval_id: string;
   /**
    * `active` until it is `expired`, `revoked` (ended by a caller) or `policy_changed` (the gate has
@@ -1969,11 +1894,8 @@ export interface StandingApproval {
 export interface StandingApprovalPage {
   /** The objects of this page, newest first. */
   readonly items: readonly StandingApproval[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -2024,9 +1946,7 @@ export interface RefundRequest {
 export interface PermitOutcome {
   /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
   readonly attestation_id: string;
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string | null;
-  /** Id of the passport, `pass_…`. */
   readonly passport_id: string | null;
   /** `served` or `failed`; null if none was reported. */
   readonly outcome: 'served' | 'failed' | null;
@@ -2049,18 +1969,14 @@ export interface PermitOutcome {
 export interface HoldPage {
   /** The objects of this page, newest first. */
   readonly items: readonly PermitOutcome[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
 }
 
 export interface ReportedOutcome {
-  /** Id of the report, `out_…`. */
   readonly outcome_id: string;
   /** `waiting` for its PERMIT, or `refused`. */
   readonly status: 'waiting' | 'refused';
@@ -2072,7 +1988,6 @@ export interface ReportedOutcome {
   readonly amount_usd: number | null;
   /** What the reporter said for people; null if nothing. */
   readonly detail: string | null;
-  /** Id of the sidecar, `side_…`. */
   readonly sidecar_id: string;
   /** When it was reported. */
   readonly reported_at: string;
@@ -2090,11 +2005,8 @@ export interface ReportedOutcome {
 export interface ReportedOutcomePage {
   /** The objects of this page, newest first. */
   readonly items: readonly ReportedOutcome[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -2115,7 +2027,7 @@ export interface Attestation {
   /** Ids of the conditions that failed; null without conditions. */
   readonly conditions?: readonly string[] | null;
   /** The checks made, in order. The last one determined the decision. */
-  readonly constraints_evaluated: readonly ('passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval')[];
+  readonly constraints_evaluated: readonly CheckName[];
   /** What was decided. */
   readonly decision: 'PERMIT' | 'SUSPEND' | 'BLOCK';
   /**
@@ -2143,7 +2055,6 @@ export interface Attestation {
   readonly hash: string;
   /** When the hold of a PERMIT ends; null where none is open. */
   readonly hold_expires_at?: string | null;
-  /** Id of the record, `att_…`. */
   readonly id: string;
   /** The passport that was presented; null if it did not verify. */
   readonly passport_id: string | null;
@@ -2165,7 +2076,7 @@ export interface Attestation {
   /** How possession of the passport's key was proved; null if it was not. */
   readonly proof?: 'dpop' | 'httpsig' | null;
   /** Reason code; null for a PERMIT. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen' | null;
+  readonly reason: ReasonName | null;
   /** The approval that the record resolves, or the attestation that it voids. */
   readonly refers_to?: string | null;
   /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
@@ -2310,13 +2221,11 @@ export interface Actor {
 }
 
 export interface AuditEntry {
-  /** Id of the account, `acct_…`. */
   readonly account_id: string;
   /** Who made the change. */
   readonly actor: Actor;
   /** State after the change, likewise; null if the object no longer exists. */
   readonly after: Readonly<Record<string, unknown>> | null;
-  /** Id of the entry, `aud_…`. */
   readonly audit_id: string;
   /**
    * State before the change, as this API shows it, without secrets; null if the object did not exist.
@@ -2361,7 +2270,6 @@ export interface IssuerCreation {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
   readonly metadata?: Readonly<Record<string, unknown>> | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string | null;
   /**
    * What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
@@ -2375,22 +2283,18 @@ export interface IssuerUpdate {
   readonly name?: string | null;
   /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
   readonly metadata?: Readonly<Record<string, unknown>> | null;
-  /** Current status. */
   readonly status?: 'active' | 'suspended' | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string | null;
   /**
    * What makes this an issuer of others, whose own JWTs are passports; null if its passports are issued
    * here.
    */
   readonly federation?: FederationUpdate | null;
-  /** Id of the issuer, `iss_…`. */
   readonly issuer_id?: string | null;
   /** Host name that the issuer claims; nobody verified it. */
   readonly domain?: string | null;
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
-  /** When it was created. */
   readonly created_at?: string | null;
   /** Passports issued in its name. */
   readonly passport_count?: number | null;
@@ -2403,13 +2307,11 @@ export interface IssuerUpdate {
 }
 
 export interface Issuer {
-  /** Id of the issuer, `iss_…`. */
   readonly issuer_id: string;
   /** Host name that the issuer claims; nobody verified it. */
   readonly domain: string | null;
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier: 'L1' | 'L2' | 'L3';
-  /** When it was created. */
   readonly created_at: string;
   /** Passports issued in its name. */
   readonly passport_count: number;
@@ -2423,7 +2325,6 @@ export interface Issuer {
   readonly name: string;
   /** Free-form, kept and answered as sent. At most 16 KiB of JSON. */
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Current status. */
   readonly status: 'active' | 'suspended';
   /** The wallet that its passports come into when they are issued or first seen; null: none. */
   readonly wallet_id: string | null;
@@ -2507,7 +2408,6 @@ export interface FederationCreation {
   readonly jwks_uri?: string | null;
   /** Its public keys (RFC 7517), pasted. They are never fetched and never too old. */
   readonly jwks?: Readonly<Record<string, unknown>> | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string | null;
 }
 
@@ -2541,7 +2441,6 @@ export interface FederationUpdate {
   readonly jwks_uri?: string | null;
   /** Its public keys (RFC 7517), pasted. They are never fetched and never too old. */
   readonly jwks?: Readonly<Record<string, unknown>> | null;
-  /** Id of the wallet, `wal_…`. */
   readonly wallet_id?: string | null;
   /** Whether the keys were pasted. */
   readonly is_pasted?: boolean | null;
@@ -2568,13 +2467,12 @@ export interface SubjectRevocation {
 export interface TokenTrial {
   /** A token of the issuer. It is neither stored nor recorded. */
   readonly token: string;
-  /** Id of the gate, `gate_…`. */
   readonly gate_id?: string | null;
 }
 
 export interface TokenExplanation {
   /** Why a gate would block it; null if the token is a passport. */
-  readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen' | null;
+  readonly reason: ReasonName | null;
   /** What was looked at, in order, up to the first fault. */
   readonly steps: readonly TokenStep[];
   /** The passport that it is a token of; null if it is none. */
@@ -2593,9 +2491,7 @@ export interface TokenStep {
 }
 
 export interface TokenPassport {
-  /** Id of the passport, `pass_…`. */
   readonly passport_id: string;
-  /** Current status. */
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** The suspensions that stand, oldest first; empty: none. */
   readonly suspended_by: readonly Suspension[];
@@ -2628,7 +2524,6 @@ export interface FederationClaims {
 export interface PassportOwner {
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner: string;
-  /** Current status. */
   readonly status: 'active' | 'suspended';
   /** The suspensions that stand, oldest first; empty: none. */
   readonly suspended_by: readonly Suspension[];
@@ -2657,11 +2552,8 @@ export interface Reactivation {
 export interface IssuerPage {
   /** The objects of this page, newest first. */
   readonly items: readonly Issuer[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -2691,18 +2583,14 @@ export interface Template {
   readonly constraints: GateConstraints;
   /** Whether the template comes with the service. */
   readonly built_in: boolean;
-  /** When it was created. */
   readonly created_at: string;
 }
 
 export interface TemplatePage {
   /** The objects of this page, newest first. */
   readonly items: readonly Template[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -2720,7 +2608,6 @@ export interface AuthzenResource {
   readonly type: string;
   /** Id of the resource there; absent: every one of the type, which no search finds. */
   readonly id?: string | null;
-  /** Id of the gate, `gate_…`. */
   readonly gate_id: string;
   /** What is known of the resource. A property that an evaluation names counts in its place. */
   readonly properties?: Readonly<Record<string, unknown>> | null;
@@ -2769,14 +2656,13 @@ export interface Retention {
 }
 
 export interface WhoAmI {
-  /** Id of the account, `acct_…`. */
   readonly account_id: string;
   /** `live` or `test`: two environments that are kept apart. */
   readonly mode: 'live' | 'test';
   /** Who calls. */
   readonly actor: Actor;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'users:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
+  readonly scopes: readonly (ScopeName | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'users:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
   /** When the key ends; null: never. */
   readonly expires_at: string | null;
 }
@@ -2803,14 +2689,13 @@ export interface ApiKey {
   /** Name, for people. */
   readonly name: string;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'users:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
+  readonly scopes: readonly (ScopeName | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'users:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
   /** `live` or `test`: two environments that are kept apart. */
   readonly mode: 'live' | 'test';
   /** First 12 characters of the key, to recognise it by. */
   readonly prefix: string;
   /** Last 4 characters of the key. */
   readonly last4: string;
-  /** When it was created. */
   readonly created_at: string;
   /** When it expires; null if it never expires. */
   readonly expires_at: string | null;
@@ -2824,14 +2709,13 @@ export interface NewApiKey {
   /** Name, for people. */
   readonly name: string;
   /** What the key may do. */
-  readonly scopes: readonly ('passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage' | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'users:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
+  readonly scopes: readonly (ScopeName | 'admin:*' | 'enforcement:check' | 'enforcement:delegate' | 'attestations:read' | 'audit:read' | 'approvals:read' | 'approvals:resolve' | 'webhooks:manage' | 'keys:manage' | 'users:manage' | 'sidecars:connect' | 'wallets:read' | 'wallets:manage')[];
   /** `live` or `test`: two environments that are kept apart. */
   readonly mode: 'live' | 'test';
   /** First 12 characters of the key, to recognise it by. */
   readonly prefix: string;
   /** Last 4 characters of the key. */
   readonly last4: string;
-  /** When it was created. */
   readonly created_at: string;
   /** When it expires; null if it never expires. */
   readonly expires_at: string | null;
@@ -2844,11 +2728,8 @@ export interface NewApiKey {
 export interface ApiKeyPage {
   /** The objects of this page, newest first. */
   readonly items: readonly ApiKey[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -2885,7 +2766,6 @@ export interface AccountUpdate {
   readonly name?: string | null;
   /** The plan of the account; determines its limits. */
   readonly plan?: 'free' | 'pro' | 'teams' | 'enterprise' | null;
-  /** Current status. */
   readonly status?: 'active' | 'suspended' | null;
   /**
    * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
@@ -2897,22 +2777,17 @@ export interface AccountUpdate {
     /** Requests in a UTC day. */
     readonly requests_per_day?: number | null;
   } | null;
-  /** Id of the account, `acct_…`. */
   readonly account_id?: string | null;
-  /** When it was created. */
   readonly created_at?: string | null;
 }
 
 export interface Account {
-  /** Id of the account, `acct_…`. */
   readonly account_id: string;
-  /** When it was created. */
   readonly created_at: string;
   /** Name, for people. */
   readonly name: string;
   /** The plan of the account; determines its limits. */
   readonly plan: 'free' | 'pro' | 'teams' | 'enterprise';
-  /** Current status. */
   readonly status: 'active' | 'suspended';
   /**
    * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
@@ -2927,15 +2802,12 @@ export interface Account {
 }
 
 export interface NewAccount {
-  /** Id of the account, `acct_…`. */
   readonly account_id: string;
-  /** When it was created. */
   readonly created_at: string;
   /** Name, for people. */
   readonly name: string;
   /** The plan of the account; determines its limits. */
   readonly plan: 'free' | 'pro' | 'teams' | 'enterprise';
-  /** Current status. */
   readonly status: 'active' | 'suspended';
   /**
    * Requests of the account per UTC minute and day: the numbers of its plan, or its own, which only the
@@ -2954,11 +2826,8 @@ export interface NewAccount {
 export interface AccountPage {
   /** The objects of this page, newest first. */
   readonly items: readonly Account[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -2991,15 +2860,12 @@ export interface ChannelUpdate {
   readonly after_s?: number | null;
   /** What it is told of: that a request waits, always, and how that ended. */
   readonly events?: readonly ('approval.requested' | 'approval.resolved')[] | null;
-  /** Current status. */
   readonly status?: 'enabled' | 'disabled' | null;
-  /** Id of the channel, `chan_…`. */
   readonly channel_id?: string | null;
   /** What kind of channel it is. */
   readonly kind?: 'slack' | 'email' | 'webhook' | null;
   /** The gate whose approvals it is told of; null: of all without channels of their own. */
   readonly gate_id?: string | null;
-  /** When it was created. */
   readonly created_at?: string | null;
   /** `sha256:` and the hash of the target: shows whether two targets are the same. */
   readonly target_hash?: string | null;
@@ -3021,13 +2887,11 @@ export interface ChannelUpdate {
 }
 
 export interface Channel {
-  /** Id of the channel, `chan_…`. */
   readonly channel_id: string;
   /** What kind of channel it is. */
   readonly kind: 'slack' | 'email' | 'webhook';
   /** The gate whose approvals it is told of; null: of all without channels of their own. */
   readonly gate_id: string | null;
-  /** When it was created. */
   readonly created_at: string;
   /** Name, for people. */
   readonly name: string;
@@ -3037,7 +2901,6 @@ export interface Channel {
   readonly after_s: number;
   /** What it is told of. */
   readonly events: readonly ('approval.requested' | 'approval.resolved')[];
-  /** Current status. */
   readonly status: 'enabled' | 'disabled';
   /** `sha256:` and the hash of the target: shows whether two targets are the same. */
   readonly target_hash: string;
@@ -3059,13 +2922,11 @@ export interface Channel {
 }
 
 export interface NewChannel {
-  /** Id of the channel, `chan_…`. */
   readonly channel_id: string;
   /** What kind of channel it is. */
   readonly kind: 'slack' | 'email' | 'webhook';
   /** The gate whose approvals it is told of; null: of all without channels of their own. */
   readonly gate_id: string | null;
-  /** When it was created. */
   readonly created_at: string;
   /** Name, for people. */
   readonly name: string;
@@ -3075,7 +2936,6 @@ export interface NewChannel {
   readonly after_s: number;
   /** What it is told of. */
   readonly events: readonly ('approval.requested' | 'approval.resolved')[];
-  /** Current status. */
   readonly status: 'enabled' | 'disabled';
   /** `sha256:` and the hash of the target: shows whether two targets are the same. */
   readonly target_hash: string;
@@ -3101,18 +2961,14 @@ export interface NewChannel {
 export interface ChannelPage {
   /** The objects of this page, newest first. */
   readonly items: readonly Channel[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
 }
 
 export interface ChannelDeletion {
-  /** Id of the channel, `chan_…`. */
   readonly channel_id: string;
   /** Whether it is deleted. */
   readonly deleted: true;
@@ -3122,7 +2978,7 @@ export interface ChannelDeletion {
 
 export interface ChannelFailure {
   /** Why it failed: see docs/channels.md. */
-  readonly code: 'timeout' | 'unreachable' | 'closed' | 'target_refused' | 'bad_answer' | 'mail_not_configured' | 'tls_missing' | 'tls_failed' | 'login_refused' | 'sender_refused' | 'recipient_refused' | 'message_refused';
+  readonly code: DeliveryFault;
   /** What the other side said, with everything that looks like a secret removed. */
   readonly detail: string;
   /** When it failed. */
@@ -3130,7 +2986,6 @@ export interface ChannelFailure {
 }
 
 export interface ChannelTest {
-  /** Id of the channel, `chan_…`. */
   readonly channel_id: string;
   /** Whether the message was sent. */
   readonly sent: boolean;
@@ -3139,7 +2994,7 @@ export interface ChannelTest {
   /** Why it was not sent; null if it was. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'timeout' | 'unreachable' | 'closed' | 'target_refused' | 'bad_answer' | 'mail_not_configured' | 'tls_missing' | 'tls_failed' | 'login_refused' | 'sender_refused' | 'recipient_refused' | 'message_refused';
+    readonly code: DeliveryFault;
     /** The reason as a sentence. */
     readonly detail: string;
   } | null;
@@ -3149,7 +3004,7 @@ export interface WebhookCreation {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[];
+  readonly events: readonly EventName[];
   /** `standard`, or `cloudevents`: CloudEvents 1.0 in structured mode. Default: `standard`. */
   readonly format?: 'standard' | 'cloudevents' | null;
   /** Text for people. */
@@ -3165,18 +3020,15 @@ export interface WebhookUpdate {
   /** Where events are sent, over https. */
   readonly url?: string | null;
   /** The events that it subscribes to. */
-  readonly events?: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[] | null;
+  readonly events?: readonly EventName[] | null;
   /** What is sent from now on, also what waits. */
   readonly format?: 'standard' | 'cloudevents' | null;
   /** Text for people. */
   readonly description?: string | null;
   /** Replaces all labels. */
   readonly labels?: Readonly<Record<string, unknown>> | null;
-  /** Current status. */
   readonly status?: 'enabled' | 'disabled' | null;
-  /** Id of the webhook, `wh_…`. */
   readonly webhook_id?: string | null;
-  /** When it was created. */
   readonly created_at?: string | null;
   /** When it was last changed. */
   readonly updated_at?: string | null;
@@ -3191,7 +3043,7 @@ export interface WebhookUpdate {
 
 export interface WebhookTest {
   /** The event to send. Default: the first that the webhook subscribes to. */
-  readonly event?: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed' | null;
+  readonly event?: EventName | null;
 }
 
 export interface WebhookRecovery {
@@ -3200,9 +3052,7 @@ export interface WebhookRecovery {
 }
 
 export interface Webhook {
-  /** Id of the webhook, `wh_…`. */
   readonly webhook_id: string;
-  /** When it was created. */
   readonly created_at: string;
   /** When it was last changed. */
   readonly updated_at: string;
@@ -3216,7 +3066,7 @@ export interface Webhook {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[];
+  readonly events: readonly EventName[];
   /** What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode. */
   readonly format: 'standard' | 'cloudevents';
   /** Text for people. */
@@ -3226,14 +3076,11 @@ export interface Webhook {
    * reads them. Absent: none.
    */
   readonly labels?: Readonly<Record<string, unknown>>;
-  /** Current status. */
   readonly status: 'enabled' | 'disabled';
 }
 
 export interface NewWebhook {
-  /** Id of the webhook, `wh_…`. */
   readonly webhook_id: string;
-  /** When it was created. */
   readonly created_at: string;
   /** When it was last changed. */
   readonly updated_at: string;
@@ -3247,7 +3094,7 @@ export interface NewWebhook {
   /** Where events are sent, over https; null if its deliveries are fetched instead. */
   readonly url: string | null;
   /** The events that it subscribes to. */
-  readonly events: readonly ('passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed')[];
+  readonly events: readonly EventName[];
   /** What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode. */
   readonly format: 'standard' | 'cloudevents';
   /** Text for people. */
@@ -3257,7 +3104,6 @@ export interface NewWebhook {
    * reads them. Absent: none.
    */
   readonly labels?: Readonly<Record<string, unknown>>;
-  /** Current status. */
   readonly status: 'enabled' | 'disabled';
   /** Secret that signs deliveries: `whsec_` and base64. Shown only once; stored encrypted. */
   readonly secret?: string;
@@ -3266,18 +3112,14 @@ export interface NewWebhook {
 export interface WebhookPage {
   /** The objects of this page, newest first. */
   readonly items: readonly Webhook[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
 }
 
 export interface WebhookDeletion {
-  /** Id of the webhook, `wh_…`. */
   readonly webhook_id: string;
   /** Whether it is deleted. */
   readonly deleted: true;
@@ -3293,14 +3135,12 @@ export interface WebhookRecovered {
 }
 
 export interface Delivery {
-  /** Id of the delivery, `dlv_…`. */
   readonly delivery_id: string;
-  /** Id of the webhook, `wh_…`. */
   readonly webhook_id: string;
   /** Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook. */
   readonly event_id: string;
   /** What happened. */
-  readonly event: 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed';
+  readonly event: EventName;
   /** `pending`: an attempt is due or in flight; `failed`: given up until it is sent again. */
   readonly status: 'pending' | 'succeeded' | 'failed';
   /** The body that is sent. */
@@ -3327,18 +3167,14 @@ export interface Delivery {
   }[];
   /** When the next attempt is due; null if none is. */
   readonly next_attempt_at: string | null;
-  /** When it was created. */
   readonly created_at: string;
 }
 
 export interface DeliveryPage {
   /** The objects of this page, newest first. */
   readonly items: readonly Delivery[];
-  /** Total number. */
   readonly total: number;
-  /** Maximum number of objects to return. */
   readonly limit: number;
-  /** Number of objects to skip. */
   readonly offset: number;
   /** `cursor` of the next page; null on the last page. */
   readonly next_cursor: string | null;
@@ -3351,14 +3187,12 @@ export interface PassportVerifiedEvent {
   readonly timestamp: string;
   /** Details of the event. */
   readonly data: {
-    /** Id of the passport, `pass_…`. */
     readonly passport_id: string;
     /**
      * The caller's own identifier for the agent. Unique among the passports of an account and mode that
      * are active or suspended.
      */
     readonly agent_id: string | null;
-    /** Id of the gate, `gate_…`. */
     readonly gate_id: string | null;
     /** What was decided. */
     readonly decision: 'allow';
@@ -3376,19 +3210,17 @@ export interface PassportDeniedEvent {
   readonly timestamp: string;
   /** Details of the event. */
   readonly data: {
-    /** Id of the passport, `pass_…`. */
     readonly passport_id: string | null;
     /**
      * The caller's own identifier for the agent. Unique among the passports of an account and mode that
      * are active or suspended.
      */
     readonly agent_id: string | null;
-    /** Id of the gate, `gate_…`. */
     readonly gate_id: string | null;
     /** What was decided. */
     readonly decision: 'block';
     /** Reason code; null for a PERMIT. */
-    readonly reason: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
+    readonly reason: ReasonName;
     /** Id of the record of this decision, `att_…`; null for a SUSPEND. */
     readonly attestation_id: string;
   };
@@ -3401,7 +3233,6 @@ export interface PassportRevokedEvent {
   readonly timestamp: string;
   /** Details of the event. */
   readonly data: {
-    /** Id of the passport, `pass_…`. */
     readonly passport_id: string;
     /**
      * The caller's own identifier for the agent. Unique among the passports of an account and mode that
@@ -3422,7 +3253,6 @@ export interface GateCreatedEvent {
   readonly timestamp: string;
   /** Details of the event. */
   readonly data: {
-    /** Id of the gate, `gate_…`. */
     readonly gate_id: string;
     /** Name, for people. */
     readonly name: string;
@@ -3440,11 +3270,8 @@ export interface SpendLimitApproachingEvent {
   readonly timestamp: string;
   /** Details of the event. */
   readonly data: {
-    /** Id of the gate, `gate_…`. */
     readonly gate_id: string | null;
-    /** Id of the passport, `pass_…`. */
     readonly passport_id: string | null;
-    /** Id of the wallet, `wal_…`. */
     readonly wallet_id: string | null;
     /** Which window of the limit: the UTC day or the UTC month. */
     readonly window: 'hour' | 'day' | 'month' | 'total';
@@ -3615,7 +3442,6 @@ export interface KeyRotation {
 }
 
 export interface Readiness {
-  /** Current status. */
   readonly status: 'ready' | 'not_ready';
   /** Whether this process is about to stop. It still answers; send it no new requests. */
   readonly draining: boolean;
@@ -3726,17 +3552,13 @@ export interface PassportsResource {
     readonly agent_id?: string;
     /** Only passports whose `agent_name` contains this, in letters of any case. */
     readonly agent_name?: string;
-    /** Id of the issuer, `iss_…`. */
     readonly issuer_id?: string;
     /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
     readonly owner?: string;
-    /** Current status. */
     readonly status?: 'active' | 'suspended' | 'revoked' | 'expired';
     /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
     readonly trust_tier?: 'L1' | 'L2' | 'L3';
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -3787,9 +3609,7 @@ export interface GatesResource {
     readonly min_security_profile?: 'L1' | 'L2' | 'L3';
     /** Sort order of the results; those without a value come last. */
     readonly sort?: 'price_asc' | 'price_desc' | 'uptime_desc' | 'response_asc';
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -3803,9 +3623,7 @@ export interface GatesResource {
      * webhooks the URL and the description.
      */
     readonly name?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -3818,9 +3636,7 @@ export interface GatesResource {
   delete(id: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<GateDeletion>;
   /** List the policies that a gate has had, newest first. Needs a key with the scope `gates:read`. */
   listPolicies(id: string, query?: {
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -3863,13 +3679,10 @@ export interface AuthzenResource {
 export interface ApprovalsResource {
   /** List approvals at your gates, newest first. Needs a key with the scope `approvals:read`. */
   list(query?: {
-    /** Current status. */
     readonly status?: 'pending' | 'approved' | 'denied' | 'expired' | 'used';
     /** `me`: only pending ones that this caller may answer and has not. */
     readonly waiting_for?: 'me';
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -3893,13 +3706,9 @@ export interface ApprovalsResource {
 export interface McpPinsResource {
   /** List pinned tools of MCP servers, newest first. Needs a key with the scope `gates:read`. */
   list(query?: {
-    /** Id of the gate, `gate_…`. */
     readonly gate_id?: string;
-    /** Current status. */
     readonly status?: 'pinned' | 'changed' | 'rejected';
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -3924,9 +3733,7 @@ export interface WalletsResource {
     readonly name?: string;
     /** The wallet above it; null: it is a root. */
     readonly parent_wallet_id?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -3950,7 +3757,6 @@ export interface WalletsResource {
     readonly since: string;
     /** Only records before this time. */
     readonly until: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
     /** `next_page` of the page before: the lines behind it follow. */
     readonly page?: string;
@@ -3964,17 +3770,12 @@ export interface StandingApprovalsResource {
   create(body: StandingApprovalCreation, options?: CreateOptions): Promise<StandingApproval>;
   /** List standing approvals at your gates, newest first. Needs a key with the scope `approvals:read`. */
   list(query?: {
-    /** Current status. */
     readonly status?: 'active' | 'expired' | 'revoked' | 'policy_changed';
-    /** Id of the gate, `gate_…`. */
     readonly gate_id?: string;
-    /** Id of the passport, `pass_…`. */
     readonly passport_id?: string;
     /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
     readonly owner?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -3988,9 +3789,7 @@ export interface StandingApprovalsResource {
 export interface AttestationsResource {
   /** List attestations, newest first. Needs a key with the scope `attestations:read`. */
   list(query?: {
-    /** Id of the passport, `pass_…`. */
     readonly passport_id?: string;
-    /** Id of the gate, `gate_…`. */
     readonly gate_id?: string;
     /**
      * Of passports: only those whose `agent_id` contains this, in letters of any case. Of records: only
@@ -4000,7 +3799,7 @@ export interface AttestationsResource {
     /** What was decided. */
     readonly decision?: 'PERMIT' | 'SUSPEND' | 'BLOCK';
     /** Only records with this reason. */
-    readonly reason?: 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
+    readonly reason?: ReasonName;
     /** Only records of requests for exactly this permission. */
     readonly permission_key?: string;
     /** `served` or `failed`; null if none was reported. */
@@ -4009,7 +3808,6 @@ export interface AttestationsResource {
     readonly since?: string;
     /** Only records before this time. */
     readonly until?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4053,11 +3851,8 @@ export interface OutcomesResource {
    * with the scope `attestations:read`.
    */
   list(query?: {
-    /** Current status. */
     readonly status?: 'waiting' | 'refused';
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4069,13 +3864,9 @@ export interface HoldsResource {
   extend(id: string, body: HoldExtension, options?: CallOptions): Promise<PermitOutcome>;
   /** List holds at your gates, newest first. Needs a key with the scope `attestations:read`. */
   list(query?: {
-    /** Current status. */
     readonly status?: 'open' | 'settled' | 'released' | 'expired';
-    /** Id of the gate, `gate_…`. */
     readonly gate_id?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4095,7 +3886,6 @@ export interface AuditResource {
     readonly since?: string;
     /** Only records before this time. */
     readonly until?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4117,9 +3907,7 @@ export interface IssuersResource {
      * webhooks the URL and the description.
      */
     readonly name?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4150,9 +3938,7 @@ export interface TemplatesResource {
      * webhooks the URL and the description.
      */
     readonly name?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4171,9 +3957,7 @@ export interface ApiKeysResource {
      * webhooks the URL and the description.
      */
     readonly name?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4193,9 +3977,7 @@ export interface AccountsResource {
   create(body: AccountCreation, options?: CreateOptions): Promise<NewAccount>;
   /** List accounts, newest first. Needs a live key of the operator with the scope `admin:*`. */
   list(query?: {
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4216,9 +3998,7 @@ export interface ChannelsResource {
      * webhooks the URL and the description.
      */
     readonly name?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4243,9 +4023,7 @@ export interface WebhooksResource {
      * webhooks the URL and the description.
      */
     readonly name?: string;
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
@@ -4258,13 +4036,10 @@ export interface WebhooksResource {
   delete(id: string, options?: CallOptions): Promise<WebhookDeletion>;
   /** List what was sent to a webhook, newest first. Needs a key with the scope `webhooks:manage`. */
   listDeliveries(id: string, query?: {
-    /** Maximum number of objects to return. */
     readonly limit?: number;
-    /** Number of objects to skip. */
     readonly offset?: number;
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
-    /** Current status. */
     readonly status?: 'pending' | 'succeeded' | 'failed';
   }, options?: CallOptions): List<Delivery, DeliveryPage>;
   /** Send a delivery again. Needs a key with the scope `webhooks:manage`. */
@@ -4297,7 +4072,6 @@ export interface SigningKeysResource {
 export interface ServiceResource {
   /** Ask whether this process answers. Public: needs no key. */
   live(options?: CallOptions): Promise<{
-    /** Current status. */
     readonly status: 'live';
   }>;
   /** Get the metrics as Prometheus text. Public: needs no key. */
