@@ -3,13 +3,13 @@ import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { build } from '../../control-plane/app.ts';
 import type { Database } from '../../control-plane/base/database.ts';
+import { trimFormerLeases } from '../../control-plane/book/post.ts';
 import { CheckQueue } from '../../control-plane/decisions/check-queue.ts';
 import type { Deps } from '../../control-plane/deps.ts';
 import { applyReported } from '../../control-plane/outcomes/apply-reported.ts';
 import { expireHolds } from '../../control-plane/outcomes/expire-holds.ts';
 import { trimPermits } from '../../control-plane/outcomes/outcome-store.ts';
 import { trimRefused } from '../../control-plane/outcomes/reported-store.ts';
-import { trimFormerLeases } from '../../control-plane/quota/release-leases.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { ownerName } from '../../control-plane/storage/stored-owner.ts';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
@@ -43,7 +43,8 @@ const plans = ['force_custom_plan', 'force_generic_plan'] as const;
 /** Four deep: one root, nine teams with their money set aside, ten agents each, ten runs each. */
 const [teams, agents, runs] = [9, 10, 10];
 
-const api = useApi(startOwnApi);
+/** Rows are made by the thousand, in no ledger. */
+const api = useApi(() => startOwnApi({ isDamaged: true }));
 let owner: Owner;
 let gateId: string;
 let passport: Reply['body'];
@@ -164,8 +165,8 @@ async function fill(sql: Database, planted: readonly Planted[]): Promise<void> {
     INSERT INTO former_leases (lease_id, counter, window_name, starts_at_ms, ends_at_ms, used)
     SELECT -n, 'passport_spend:pass_' || ${digits}, 'day', ${starts}, ${ends}, 10 FROM ${series}`;
   await sql`
-    INSERT INTO wallet_spend (wallet_key, window_name, starts_at_ms, ends_at_ms, spent, held, is_alerted)
-    SELECT (${keys}::text[])[1 + n % ${keys.length}], 'day', ${day.startsAtMs}::bigint - ${dayMs}::bigint * (n / ${keys.length}),
+    INSERT INTO quota_spend (counter, window_name, starts_at_ms, ends_at_ms, spent, held, is_alerted)
+    SELECT 'wallet_spend:' || (${keys}::text[])[1 + n % ${keys.length}], 'day', ${day.startsAtMs}::bigint - ${dayMs}::bigint * (n / ${keys.length}),
       ${day.endsAtMs}::bigint - ${dayMs}::bigint * (n / ${keys.length}), 1, 0, false FROM ${series}`;
   // Of others, and of this account.
   const other = await api.createAccount();

@@ -80,11 +80,11 @@ it('serves decisions, keys, lists and an export that verifies', async () => {
   const sidecar = await world.startSidecar();
   const gateId = await world.createGate({ trust_level: 'L1' });
   const { token } = await world.issuePassport();
-  // On a busy machine the time of one may be over: 503 says to ask again.
+  // On a busy machine the time of one may be over, or a sidecar not know the gate yet.
   const check = (origin: string, key: string | null) =>
     untilAnswer(
       () => ask(origin, key),
-      ({ status }) => status !== 503,
+      ({ status }) => status === 200,
       { what: 'an answer' },
     );
   const ask = (origin: string, key: string | null) =>
@@ -103,8 +103,10 @@ it('serves decisions, keys, lists and an export that verifies', async () => {
   const copies = await Promise.all(Array.from({ length: 12 }, () => check(controlPlane.origin, 'copied')));
   expect(new Set(copies.map(({ body }) => body.attestation_id)).size).toBe(1);
   const names = ['b', 'A', 'a', 'B', '_', 'ä'];
+  const total = async () => (await world.api('GET', '/gates?limit=100')).body.total;
+  const before = await total();
   for (const name of names)
     expect((await world.api('POST', '/gates', { name, trust_level: 'L1' })).status).toBe(201);
-  expect((await world.api('GET', '/gates?limit=100')).body.total).toBe(names.length + 1);
+  expect(await total()).toBe(before + names.length);
   await world.verifyExport();
 });
