@@ -1,10 +1,9 @@
 import type { AppendedRecord, PreparedProjection, Projection } from './attestations/deps.ts';
 import { hintAtRecords } from './attestations/hint-at-records.ts';
 import { countUse } from './attestations/use-counters.ts';
+import { prepareSums } from './book/count-money.ts';
+import { postUnits } from './book/lease-posts.ts';
 import { keepHolds } from './outcomes/outcome-store.ts';
-import { findSpending } from './quota/alert-on-spend.ts';
-import { postUnits } from './quota/lease-posts.ts';
-import { followWalletMoney, moneyOfRecords } from './quota/wallet-money.ts';
 import { countDecisions } from './statistics/count-decisions.ts';
 import { keepWalletChains } from './wallets/wallet-chain-store.ts';
 import { emitDecisions } from './webhooks/emit-decisions.ts';
@@ -19,13 +18,7 @@ export const recordProjections: readonly (Projection | PreparedProjection)[] = [
   (tx, _deps, appended) => keepHolds(tx, appended),
   (tx, _deps, appended) => countUse(tx, counted(appended)),
   (tx, _deps, appended) => countDecisions(tx, appended),
-  {
-    prepare: async (tx, records) => {
-      const spending = await findSpending(tx, records);
-      return (inTx, deps, appended) => spending.add(inTx, deps, counted(appended));
-    },
-  },
-  (tx, deps, appended) => followWalletMoney(tx, deps, moneyOfRecords(appended)),
+  { prepare: prepareSums },
   (tx, _deps, appended) => keepWalletChains(tx, appended),
   (tx, _deps, appended) =>
     postUnits(

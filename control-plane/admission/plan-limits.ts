@@ -5,8 +5,8 @@ import { secondMs, toSeconds, type UnixMillis } from '../../shared/model/time.ts
 import { counterKey } from '../../shared/quota/counter.ts';
 import type { QuotaWindow } from '../../shared/quota/window.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import { takeUnits, type WindowAsk } from '../book/take-units.ts';
 import type { Caller } from '../http/caller.ts';
-import { takeUnits, type WindowAsk } from '../quota/take-units.ts';
 
 /**
  * Plan limits (contract §2): requests of an account in a UTC minute and a UTC day, counted in the quota

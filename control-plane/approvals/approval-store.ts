@@ -17,8 +17,8 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import type { HeldUnits } from '../book/held-units.ts';
 import { noteHints } from '../events/note-hints.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { readPage } from '../storage/read-page.ts';
 import { isUniqueViolation } from '../storage/unique-violation.ts';
@@ -281,16 +281,6 @@ export async function unuseApprovals(tx: Transaction, permits: readonly Attestat
     WHERE approval_id = ANY (ARRAY(
       SELECT approval_id FROM approvals WHERE attestation_id = ANY(${[...permits]}::text[]) AND status = 'used'
       ORDER BY approval_id COLLATE "C" FOR UPDATE))`;
-}
-
-/** What the approvals that these PERMITs used have held for them. */
-export async function findUsedHolds(
-  tx: Transaction,
-  permits: readonly AttestationId[],
-): Promise<readonly { readonly permit: AttestationId; readonly holds: readonly HeldUnits[] }[]> {
-  if (permits.length === 0) return [];
-  return tx<{ permit: AttestationId; holds: readonly HeldUnits[] }[]>`
-    SELECT attestation_id AS permit, holds FROM approvals WHERE attestation_id = ANY(${[...permits]}::text[])`;
 }
 
 /** Ends the unresolved ones for good. The caller handles their records, events and money. */

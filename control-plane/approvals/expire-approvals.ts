@@ -1,8 +1,8 @@
 import type { ApprovalId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { freeUnits } from '../quota/hold.ts';
-import { sweepLockMsMax } from '../quota/limits.ts';
+import { sweepLockMsMax } from '../book/limits.ts';
+import { freeUnits } from '../book/post.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
 import { isOutage } from '../storage/outage.ts';

@@ -3,8 +3,8 @@ import type { DrawnWindow } from '../../shared/decision/windows-of.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
+import { moveUnits } from '../book/ledger.ts';
 import { findMoneyWindows } from '../quota/charge-more.ts';
-import { moveUnits } from '../quota/ledger.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 import type { StoredApproval } from './approval-store.ts';
 

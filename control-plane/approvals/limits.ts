@@ -1,6 +1,6 @@
 import { mustHold } from '../../shared/model/limits.ts';
 import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
-import { quotaLimits } from '../quota/limits.ts';
+import { quotaLimits } from '../book/limits.ts';
 
 /** Bounds of this room alone, each with its reason. */
 export const approvalsLimits = {

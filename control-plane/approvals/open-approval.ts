@@ -18,7 +18,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowKey } from '../../shared/quota/window.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
+import type { HeldUnits } from '../book/held-units.ts';
 import { together } from '../storage/together.ts';
 import {
   countPending,

@@ -12,7 +12,7 @@ import { counterKey } from '../../shared/quota/counter.ts';
 import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { CountedStandingApproval } from '../../shared/wire/api/standing-approval.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { readUsage } from '../quota/read-usage.ts';
+import { readUsage } from '../book/read-usage.ts';
 import { readPage } from '../storage/read-page.ts';
 import { approvalsLimits } from './limits.ts';
 

@@ -10,9 +10,9 @@ import { InvariantError, must } from '../../shared/errors/assert.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
+import type { UnitsSource } from '../book/held-units.ts';
+import type { Posting } from '../book/post.ts';
 import { chainGoesOnElsewhere } from '../history/history.ts';
-import type { MoneySource } from '../quota/return-money.ts';
-import type { WalletMoney } from '../quota/wallet-money.ts';
 import type { WalletPath } from '../quota/wallet-paths.ts';
 import { together } from '../storage/together.ts';
 import { lockChainHeads, moveChainHeads } from './chain-store.ts';
@@ -42,9 +42,9 @@ export interface NewRecord {
    */
   readonly needsApproval?: boolean;
   /** Where a PERMIT took its money, as the ledger has it. Absent: nowhere. */
-  readonly moneyFrom?: readonly MoneySource[];
-  /** Money that wallets count no more, of a record that voids a PERMIT. Absent: none. */
-  readonly walletMoney?: readonly WalletMoney[];
+  readonly moneyFrom?: readonly UnitsSource[];
+  /** Money that moves with a record that says what became of a PERMIT. Absent: none. */
+  readonly postings?: readonly Posting[];
   /** The passport's wallets now, if a sidecar decided; absent: it is and was in none. */
   readonly walletPath?: WalletPath | undefined;
 }
@@ -102,9 +102,9 @@ export async function appendRecords(
     const { attestation, chain, latestMs, reader, otherReader, moneyFrom } = each;
     const took = records[place]?.took ?? [];
     const isInWallet = records[place]?.record.walletId != null;
-    const walletMoney = records[place]?.walletMoney ?? [];
+    const postings = records[place]?.postings ?? [];
     const counts = countsForPassport(each);
-    const money = { moneyFrom, isInWallet, walletMoney };
+    const money = { moneyFrom, isInWallet, postings };
     return { attestation, chain, latestMs, reader, otherReader, counts, took, ...money };
   });
   // Each sends its first statements before it waits, so they share a round trip and run in this order.
@@ -196,7 +196,7 @@ async function putInPlace(
   return { linked, heads: links.after, store, projections };
 }
 
-const nowhere: readonly MoneySource[] = Object.freeze([]);
+const nowhere: readonly UnitsSource[] = Object.freeze([]);
 
 /** A record was stored since it was looked for. As the unique id of a partition says it, for all of them. */
 export class RepeatedRecord extends Error {

@@ -1,7 +1,7 @@
 import type { AttestationRecord, RecordForm } from '../../shared/model/attestation.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import type { WalletMoney } from '../quota/wallet-money.ts';
+import type { Posting } from '../book/post.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import type { NewAttestation } from './insert-attestations.ts';
 
@@ -17,7 +17,7 @@ export interface AppendedRecord extends NewAttestation {
   /** Its passport is in a wallet, also where a record in form 1 does not say so. */
   readonly isInWallet: boolean;
   /** See NewRecord. */
-  readonly walletMoney: readonly WalletMoney[];
+  readonly postings: readonly Posting[];
 }
 
 /**

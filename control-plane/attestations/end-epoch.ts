@@ -1,8 +1,8 @@
 import type { SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database } from '../base/database.ts';
-import { lockEpoch } from '../quota/holder-store.ts';
-import { returnLeases } from '../quota/return-leases.ts';
+import { lockEpoch } from '../book/holder-store.ts';
+import { returnLeases } from '../book/return-leases.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { together } from '../storage/together.ts';

@@ -16,11 +16,10 @@ import {
 } from '../../shared/wire/sync/attestation-batch.ts';
 import type { RefusedRecord, ShipAnswer } from '../../shared/wire/sync/sync.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { type Book, keepBook } from '../book/post.ts';
 import { nameSubjects } from '../federation/see-passports.ts';
 import { historyOf } from '../history/history.ts';
 import { chainReceipts } from '../history/receipts.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
-import { freeUnits } from '../quota/hold.ts';
 import {
   drawsOnOwn,
   type HeldLeases,
@@ -66,14 +65,15 @@ export interface IngestedBatch {
   readonly end: EndOutcome | null;
 }
 
-/** Effects of a batch's voids: records to append with the others, then units to return. */
+/** Effects of a batch's voids: records to append with the others. */
 export type VoidSettlements = (
   tx: Transaction,
+  book: Book,
   voids: readonly ShippedSettlementVoid[],
   by: { readonly source: SidecarId; readonly sourceAccount: AccountId; readonly nowMs: UnixMillis },
   /** Leases that the records take from, locked together with those of the voids. */
   alsoLock: readonly number[],
-) => Promise<{ readonly records: readonly NewRecord[]; readonly units: readonly HeldUnits[] }>;
+) => Promise<readonly NewRecord[]>;
 
 /** Stores the outcomes of a batch, to be applied after it. */
 export type TakeOutcomes = (
@@ -239,24 +239,26 @@ async function storeBatch(
   const by = { source: batch.sidecarId, sourceAccount: accountId, nowMs };
   const taking = accepted.filter(takesUnits).map(takeOf);
   const named = taking.flatMap(({ took }) => took ?? []);
-  const undone = await deps.voidSettlements(tx, fresh.filter(isSettlementVoid), by, named);
-  const leases = await holdLeases(tx, taking);
-  refuseUntrueTakes(leases, taking, fresh);
-  const heads = await appendRecords(
-    tx,
-    deps,
-    [...accepted.map((each) => withMoney(each, leases)), ...undone.records],
-    draft && {
-      links: draft.links,
-      onLocked: () => ahead.place?.noteLocked(),
-      onStale: () => deps.ingestQueue?.noteStale(),
-    },
-  );
-  await deps.takeOutcomes(tx, fresh.filter(isOutcome), by);
-  // Void runs may overlap stored numbers; the number never decreases.
-  if (nextSeq - 1 > lastSeq)
-    await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(namesUnits) });
-  if (undone.units.length > 0) await freeUnits(tx, undone.units, nowMs);
+  const heads = await keepBook(tx, nowMs, async (book) => {
+    const undone = await deps.voidSettlements(tx, book, fresh.filter(isSettlementVoid), by, named);
+    const leases = await holdLeases(tx, taking);
+    refuseUntrueTakes(leases, taking, fresh);
+    const after = await appendRecords(
+      tx,
+      deps,
+      [...accepted.map((each) => withMoney(each, leases)), ...undone],
+      draft && {
+        links: draft.links,
+        onLocked: () => ahead.place?.noteLocked(),
+        onStale: () => deps.ingestQueue?.noteStale(),
+      },
+    );
+    await deps.takeOutcomes(tx, fresh.filter(isOutcome), by);
+    // Void runs may overlap stored numbers; the number never decreases.
+    if (nextSeq - 1 > lastSeq)
+      await moveEpoch(tx, batch, { lastSeq: nextSeq - 1, isWhole: fresh.every(namesUnits) });
+    return after;
+  });
   const { current: generation } = await historyOf(deps.sql).generations(tx);
   const answer: ShipAnswer = {
     kind: 'taken',

@@ -5,7 +5,7 @@ import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import type { MoneySource } from '../quota/return-money.ts';
+import type { UnitsSource } from '../book/held-units.ts';
 import { CopyRows, copyIn, copyStatement } from '../storage/copy-rows.ts';
 import { ownerName } from '../storage/stored-owner.ts';
 import { uuidBytes, uuidBytesOfId } from './id-uuid.ts';
@@ -23,7 +23,7 @@ export interface NewAttestation {
   /** Null: no second reader. */
   readonly otherReader: Owner | null;
   /** See NewRecord. */
-  readonly moneyFrom: readonly MoneySource[];
+  readonly moneyFrom: readonly UnitsSource[];
 }
 
 /** The numbers of names. */

@@ -2,7 +2,7 @@ import type { AccountId, AttestationId, GateId, PassportId } from '../../shared/
 import type { Mode } from '../../shared/model/mode.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
-import type { MoneySource } from '../quota/return-money.ts';
+import type { UnitsSource } from '../book/held-units.ts';
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
 import type { NewRecord } from './append-records.ts';
@@ -18,7 +18,7 @@ export async function findStoredRecords(
   ids: readonly AttestationId[],
 ): Promise<ReadonlyMap<AttestationId, NewRecord>> {
   if (ids.length === 0) return new Map();
-  const rows = await tx<(StoredRecord & { money_from: readonly MoneySource[] | null })[]>`
+  const rows = await tx<(StoredRecord & { money_from: readonly UnitsSource[] | null })[]>`
     SELECT ${tx([...recordColumns, 'money_from'])} FROM records
     WHERE attestation_id = ANY(${ids.map(uuidOfId)}::uuid[]) AND position >= records_from(${earliestOf(ids)})`;
   const records = await decisionsOf(tx, rows);

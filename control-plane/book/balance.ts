@@ -1,8 +1,3 @@
-/**
- * Room `control-plane/book`: whether all units that somebody has are given out. This file compares the two,
- * `routes.ts` answers the operator.
- */
-
 import { idTime } from '../../shared/model/ids.ts';
 import { dayMs, type UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, moneyKinds } from '../../shared/quota/counter.ts';

@@ -16,9 +16,9 @@ import type { StandingApprovalTerms } from '../../shared/model/standing-approval
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { baseOf } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
-import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
-import type { ShortWindow } from '../quota/unused-units.ts';
+import type { HeldUnits } from '../book/held-units.ts';
+import type { AskGroup, WindowAsk } from '../book/take-units.ts';
+import type { ShortWindow } from '../book/unused-units.ts';
 import type { WalletPath } from '../quota/wallet-paths.ts';
 
 /** The wallets of a passport; `walletId` is that of its own. */

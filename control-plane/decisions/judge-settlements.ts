@@ -9,7 +9,7 @@ import type {
 } from '../../shared/wire/sync/settlement.ts';
 import { judgeAmong, type KnownThings, type Told, whyNotTold } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
-import { heldUnits } from '../quota/held-units.ts';
+import { heldUnits } from '../book/held-units.ts';
 import { decisionsLimits } from './limits.ts';
 import { type Parties, refused } from './read-parties.ts';
 import {

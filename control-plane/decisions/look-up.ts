@@ -8,7 +8,7 @@ import {
   readPresentedApproval,
 } from '../approvals/approval-store.ts';
 import type { Transaction } from '../base/database.ts';
-import { limitsMayChange } from '../quota/unused-units.ts';
+import { limitsMayChange } from '../book/unused-units.ts';
 import { findClaims } from './claim-settlements.ts';
 import { holdSettlements, type Reading, readSettlements } from './read-settlements.ts';
 import { answerEarlier, type LookUp } from './settled-request.ts';

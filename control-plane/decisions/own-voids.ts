@@ -2,8 +2,8 @@ import { limits } from '../../shared/model/limits.ts';
 import { makeWakeup } from '../../shared/runtime/wakeup.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { freeUnits } from '../quota/hold.ts';
-import { quotaLimits } from '../quota/limits.ts';
+import { quotaLimits } from '../book/limits.ts';
+import { keepBook } from '../book/post.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { decisionsLimits } from './limits.ts';
 import type { SettlementId } from './settlement.ts';
@@ -40,9 +40,9 @@ export function ownVoids(deps: VoidDeps): OwnVoids {
     await deps.sql.begin(async (tx) => {
       await boundWaits(tx, { lockMsMax: quotaLimits.changeLockMsMax });
       const by = { source: 'control-plane', sourceAccount: null, nowMs } as const;
-      const { records, units } = await voidSettlements(tx, deps, unknown, by);
-      await appendRecords(tx, deps, records);
-      await freeUnits(tx, units, nowMs);
+      await keepBook(tx, nowMs, async (book) => {
+        await appendRecords(tx, deps, await voidSettlements(tx, deps, book, unknown, by));
+      });
     });
     for (const { id } of unknown) waiting.delete(id);
     deps.logger.warn({ count: unknown.length }, 'decisions whose commit was not confirmed were voided');

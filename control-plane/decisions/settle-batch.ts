@@ -17,7 +17,7 @@ import type {
 } from '../../shared/wire/sync/settlement.ts';
 import { type KnownThings, readKnown } from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
-import type { ShortWindow } from '../quota/unused-units.ts';
+import type { ShortWindow } from '../book/unused-units.ts';
 import { findWalletPaths, type WalletPath } from '../quota/wallet-paths.ts';
 import { waitBounds } from '../storage/bound-waits.ts';
 import { databaseFailure } from '../storage/database-away.ts';

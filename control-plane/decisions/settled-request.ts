@@ -12,9 +12,9 @@ import type { ApprovalBinding } from '../approvals/approval-store.ts';
 import type { NewApproval } from '../approvals/open-approval.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { RecordSender } from '../attestations/judge-records.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
-import type { HolderName } from '../quota/holder-store.ts';
-import type { ShortWindow } from '../quota/unused-units.ts';
+import type { HeldUnits } from '../book/held-units.ts';
+import type { HolderName } from '../book/holder-store.ts';
+import type { ShortWindow } from '../book/unused-units.ts';
 import type { SettledGate } from './read-parties.ts';
 import type { ClaimedPermit, ClaimQuestion, PermitKey } from './settlement.ts';
 

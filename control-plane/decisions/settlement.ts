@@ -9,7 +9,7 @@ import type {
 } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
+import type { HeldUnits } from '../book/held-units.ts';
 
 /** An idempotency key with its scope (contract §5). */
 export interface PermitKey {

@@ -1,17 +1,19 @@
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import { type AccountId, type ApprovalId, type AttestationId, isId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { isMoney } from '../../shared/quota/counter.ts';
-import { findUsedHolds, unuseApprovals } from '../approvals/approval-store.ts';
+import { unuseApprovals } from '../approvals/approval-store.ts';
 import { withdrawApprovals } from '../approvals/withdraw-approvals.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { VoidSettlements } from '../attestations/ingest-batch.ts';
 import { findStoredRecords } from '../attestations/stored-records.ts';
 import type { Transaction } from '../base/database.ts';
-import { type VoidedPermit, voidPermits } from '../outcomes/void-permits.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
-import { releaseLeases, type UnusedTake } from '../quota/release-leases.ts';
+import { entriesOf } from '../book/entry.ts';
+import { sourceOf } from '../book/held-units.ts';
+import { approvalOf, type Book, type Posting, postingsOf } from '../book/post.ts';
+import type { StoredPermit } from '../outcomes/outcome-store.ts';
+import { moneyOf } from '../outcomes/permit-change.ts';
+import { voidPermits } from '../outcomes/void-permits.ts';
 import type { SettlementId, SettlementSource } from './settlement.ts';
 import { type VoidedSettlement, writeVoids } from './withdraw-settlements.ts';
 
@@ -25,24 +27,19 @@ export interface UnknownSettlement {
   readonly amountMicroUsd: number | null;
 }
 
-/** Work left for the same transaction, in lock order: append the records, then return the units. */
-export interface VoidedWork {
-  readonly records: readonly NewRecord[];
-  readonly units: readonly HeldUnits[];
-}
-
 /**
  * Voids settlements and readings (contract §5). An uncommitted settlement never will be committed. A
  * committed one is undone once no other request may be answered with it; it waits for the voids of its
  * readers. Undoing a PERMIT frees its key, restores its approval, and owes its chain a record with
  * `resolution` voided. Undoing a SUSPEND expires its approval, frees the money, and owes a record too. The
- * units of a PERMIT are freed even if it was never committed.
+ * units of a PERMIT are freed even if it was never committed. Returns the records, for the caller to append.
  *
  * `alsoLock`: leases that the caller takes from afterwards, to be locked with those of the voids.
  */
 export async function voidSettlements(
   tx: Transaction,
   deps: Pick<AppendingDeps, 'random' | 'baseUrl'>,
+  book: Book,
   unknown: readonly UnknownSettlement[],
   by: {
     readonly source: SettlementSource;
@@ -50,70 +47,94 @@ export async function voidSettlements(
     readonly nowMs: UnixMillis;
   },
   alsoLock: readonly number[] = [],
-): Promise<VoidedWork> {
-  if (unknown.length === 0) return { records: [], units: [] };
+): Promise<readonly NewRecord[]> {
+  if (unknown.length === 0) return [];
+  const { source, nowMs } = by;
   const voided = await writeVoids(
     tx,
-    by.source,
+    source,
     unknown.map(({ id }) => id),
-    by.nowMs,
+    nowMs,
   );
   const untrue = new Set(voided.filter(({ wasTrue }) => !wasTrue).map(({ id }) => id));
   const undone = voided.filter(({ wasTrue }) => wasTrue);
-  const permits = undone.flatMap(({ id }) => (isId('att', id) ? [id as AttestationId] : []));
-  const stored = await findStoredRecords(tx, permits);
-  const counted = await voidPermits(tx, stored);
-  const unused = [
-    ...unknown
-      .filter(({ id }) => untrue.has(id))
-      .flatMap((each) => takeOf({ ...each, source: by.source, isPosted: false })),
-    ...undone.flatMap((each) => {
-      const amountMicroUsd = counted.get(each.id as AttestationId)?.microUsd ?? null;
-      return takeOf({ ...each, amountMicroUsd, isPosted: true });
-    }),
-  ];
-  const { source } = by;
-  const released = await releaseLeases(
+  const stored = await findStoredRecords(
     tx,
-    unused,
+    undone.flatMap(({ id }) => (isId('att', id) ? [id as AttestationId] : [])),
+  );
+  const permits = await voidPermits(tx, stored);
+  const ofUndone = new Map(
+    undone.flatMap((each) => {
+      const found = stored.get(each.id as AttestationId);
+      const permit = permits.get(each.id as AttestationId);
+      return found && permit ? [[found.record.id, postingsOfVoid(each, found, permit)]] : [];
+    }),
+  );
+  await book.draw(
+    [
+      ...unknown.filter(({ id }) => untrue.has(id)).flatMap((each) => unsettled(each, by)),
+      ...ofUndone.values(),
+    ].flat(),
     source === 'control-plane' ? [] : alsoLock.map((leaseId) => ({ leaseId, sidecarId: source })),
   );
-  // An approval whose money went back in part stays used: it could not pay the same request again.
-  const isReduced = (id: AttestationId) => counted.get(id)?.isReduced === true;
+  const restored = [...stored.values()].filter(({ record }) => !isReduced(record, permits.get(record.id)));
   await unuseApprovals(
     tx,
-    permits.filter((id) => !isReduced(id)),
+    restored.map(({ record }) => record.id),
   );
-  const used = await findUsedHolds(tx, permits.filter(isReduced));
   const suspends = undone.flatMap(({ id }) => (isId('appr', id) ? [id as ApprovalId] : []));
-  const withdrawn = await withdrawApprovals(tx, deps, suspends, by.nowMs);
-  return {
-    records: [
-      ...[...stored.values()].map((each) => ({
-        ...voidingRecord(deps, each, by),
-        walletMoney: counted.get(each.record.id)?.walletMoney ?? [],
-      })),
-      ...withdrawn.records,
-    ],
-    units: [
-      ...released,
-      ...withdrawn.units,
-      ...undone.flatMap((each) => heldOf(each, counted.get(each.id as AttestationId))),
-      ...[...counted.values()].flatMap(({ overruns }) => overruns),
-      ...used.flatMap(({ permit, holds }) =>
-        holds.map((held) => ({ ...held, units: counted.get(permit)?.microUsd ?? 0 })),
-      ),
-    ],
-  };
+  const withdrawn = await withdrawApprovals(tx, deps, book, suspends, nowMs);
+  const records = [...stored.values()].map((each) => ({
+    ...voidingRecord(deps, each, by),
+    postings: ofUndone.get(each.record.id) ?? [],
+  }));
+  return [...records, ...withdrawn];
 }
+
+/** What a PERMIT took of leases that no transaction has committed. */
+const unsettled = (
+  { took, amountMicroUsd }: UnknownSettlement,
+  { source, nowMs }: Parameters<typeof voidSettlements>[4],
+): readonly Posting[] => {
+  const entries = entriesOf({ kind: 'unsettled', money: amountMicroUsd ?? 0 });
+  return [{ source, from: took, approvalId: null, entries, atMs: nowMs }];
+};
+
+/** All that a committed PERMIT still counts. */
+const postingsOfVoid = (
+  { source, took, held }: VoidedSettlement,
+  { record }: NewRecord,
+  permit: StoredPermit,
+): readonly Posting[] =>
+  postingsOf(
+    {
+      kind: 'voided',
+      before: moneyOf(permit),
+      to: approvalOf(record.approvalId) === null || isReduced(record, permit) ? 'free' : 'approval',
+    },
+    {
+      source,
+      from: [...took, ...held.map(sourceOf)],
+      approvalId: approvalOf(record.approvalId),
+      overrunFrom: permit.overrunFrom,
+      atMs: record.timestampMs,
+    },
+  );
+
+/**
+ * Some of its money went back before. Then an approval stays used: it could not pay the same request again.
+ */
+const isReduced = ({ amountMicroUsd }: AttestationRecord, permit: StoredPermit | undefined): boolean =>
+  permit !== undefined && moneyOf(permit).own < (amountMicroUsd ?? 0);
 
 /** Voids in the form of ingest. */
 export const voidShipped =
   (deps: Pick<AppendingDeps, 'random' | 'baseUrl'>): VoidSettlements =>
-  (tx, voids, by, alsoLock) =>
+  (tx, book, voids, by, alsoLock) =>
     voidSettlements(
       tx,
       deps,
+      book,
       voids.flatMap(({ voids: id, readerId, took, amountMicroUsd }): UnknownSettlement[] => [
         { id, took: took ?? [], amountMicroUsd },
         ...(readerId === null ? [] : [{ id: readerId, took: [], amountMicroUsd: null }]),
@@ -122,26 +143,11 @@ export const voidShipped =
       alsoLock,
     );
 
-/** The control plane's own settlements take from the ledger, not from leases. */
-const takeOf = ({
-  source,
-  ...take
-}: Omit<UnusedTake, 'sidecarId'> & { readonly source: SettlementSource }): UnusedTake[] =>
-  source === 'control-plane' ? [] : [{ ...take, sidecarId: source }];
-
-/** An approval frees its own units. Of money only what the PERMIT still counted. */
-const heldOf = ({ id, held }: VoidedSettlement, counted: VoidedPermit | undefined): readonly HeldUnits[] =>
-  isId('appr', id)
-    ? []
-    : held.map((each) =>
-        isMoney(each.counter) && counted !== undefined ? { ...each, units: counted.microUsd } : each,
-      );
-
 /** Repeats the decision under a new id and time. */
 function voidingRecord(
   { random }: Pick<AppendingDeps, 'random'>,
   { record, passportOwner, gateOwner }: NewRecord,
-  { source, sourceAccount, nowMs }: Parameters<typeof voidSettlements>[3],
+  { source, sourceAccount, nowMs }: Parameters<typeof voidSettlements>[4],
 ): NewRecord {
   const voiding: AttestationRecord = {
     ...record,

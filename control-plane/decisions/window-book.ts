@@ -6,9 +6,9 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { baseOf } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
-import { type ReadWindow, readWindows } from '../quota/read-windows.ts';
-import type { AskGroup, WindowAsk } from '../quota/take-units.ts';
-import { lentUnits } from '../quota/unused-units.ts';
+import { type ReadWindow, readWindows } from '../book/read-windows.ts';
+import type { AskGroup, WindowAsk } from '../book/take-units.ts';
+import { lentUnits } from '../book/unused-units.ts';
 import { askFor, type DrawnWindows } from './drawn-windows.ts';
 
 interface BookedWindow extends ReadWindow {

@@ -1,7 +1,7 @@
 import type { AttestationId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Transaction } from '../base/database.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
+import type { HeldUnits } from '../book/held-units.ts';
 import { together } from '../storage/together.ts';
 import { removeOldSettlements } from './claim-settlements.ts';
 import { decisionsLimits } from './limits.ts';

@@ -9,9 +9,9 @@ import { windowAt } from '../../shared/quota/window.ts';
 import { counterOf, type WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { LimitUsage } from '../../shared/wire/api/gate-usage.ts';
 import type { Database } from '../base/database.ts';
+import { readUsage } from '../book/read-usage.ts';
 import type { Caller } from '../http/caller.ts';
 import { findPassport } from '../passports/passport-store.ts';
-import { readUsage } from '../quota/read-usage.ts';
 import { findGate } from './gate-store.ts';
 
 /**

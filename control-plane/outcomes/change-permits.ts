@@ -9,14 +9,7 @@ import type { ErrorCode } from '../../shared/errors/catalogue.ts';
 import { emptyExtras, type PermitResolution } from '../../shared/model/attestation.ts';
 import type { HoldRule } from '../../shared/model/constraints.ts';
 import { holdDefaults } from '../../shared/model/hold.ts';
-import {
-  type AccountId,
-  type ApprovalId,
-  type AttestationId,
-  type GateId,
-  isId,
-  type SidecarId,
-} from '../../shared/model/ids.ts';
+import type { AccountId, AttestationId, GateId, SidecarId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -25,18 +18,15 @@ import type { AppendingDeps } from '../attestations/deps.ts';
 import { tooEarlyToSettleLater } from '../attestations/record-form.ts';
 import { findStoredRecords } from '../attestations/stored-records.ts';
 import type { Transaction } from '../base/database.ts';
-import { adjustSpend } from '../quota/adjust-spend.ts';
+import type { HeldUnits } from '../book/held-units.ts';
+import { approvalOf, keepBook, type Posting, postingsOf } from '../book/post.ts';
 import { chargeMore } from '../quota/charge-more.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
-import { freeUnits } from '../quota/hold.ts';
-import { type MoneySource, returnMoney, sourceOf } from '../quota/return-money.ts';
-import { approvalOf, followWalletMoney, type WalletMoney } from '../quota/wallet-money.ts';
 import { distinct } from '../storage/distinct.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { together } from '../storage/together.ts';
 import { outcomesLimits } from './limits.ts';
 import { beginPermits, lockPermits, type StoredPermit, writePermits } from './outcome-store.ts';
-import { changePermit, type PermitChange } from './permit-change.ts';
+import { changePermit, moneyOf, type PermitChange } from './permit-change.ts';
 
 export interface AskedChange {
   readonly attestationId: AttestationId;
@@ -111,8 +101,7 @@ export async function changePermits(
       const record = changeRecord(deps, found, { ...verdict, by: each, nowMs });
       const permit: StoredPermit = { ...state, ...verdict.state, recordId: record.record.id };
       states.set(each.attestationId, permit);
-      const { backMicroUsd, chargeMicroUsd } = verdict;
-      moves.push({ found, before: state, permit, record, backMicroUsd, chargeMicroUsd });
+      moves.push({ found, before: state, permit, record, chargeMicroUsd: verdict.chargeMicroUsd });
       results.push({ kind: 'changed', permit, before: state });
     }
   }
@@ -125,7 +114,6 @@ interface Move {
   readonly before: StoredPermit;
   readonly permit: StoredPermit;
   readonly record: NewRecord;
-  readonly backMicroUsd: number;
   readonly chargeMicroUsd: number;
 }
 
@@ -246,7 +234,7 @@ function changeRecord(
   };
 }
 
-/** In the order of locks: rows of PERMITs, leases, chains, sums of money, those of wallets, quota windows. */
+/** In the order of locks: rows of PERMITs, leases, chains, sums of money, quota windows. */
 async function carryOut(
   tx: Transaction,
   deps: ChangingDeps,
@@ -254,113 +242,42 @@ async function carryOut(
   nowMs: UnixMillis,
 ): Promise<void> {
   if (moves.length === 0) return;
-  const { returns, overruns, walletMoney } = splitReturns(moves);
-  const released = await returnMoney(tx, await withApprovals(tx, returns));
-  // It came alone.
-  const charged = moves.find(({ chargeMicroUsd }) => chargeMicroUsd > 0);
-  const ask =
-    charged === undefined ? null : await chargeMore.find(tx, charged.found.record, { ...charged, nowMs });
-  const last = new Map(moves.map(({ permit }) => [permit.attestationId, permit]));
-  await writePermits(
-    tx,
-    [...last.values()].map((permit) =>
-      ask === null ? permit : { ...permit, overrunFrom: ask.held(permit.overrunMicroUsd) },
-    ),
-  );
-  await appendRecords(
-    tx,
-    deps,
-    moves.map(({ record }) => record),
-  );
-  await adjustSpend(
-    tx,
-    deps,
-    moves.map(({ found, backMicroUsd, chargeMicroUsd }) => ({
-      record: found.record,
-      deltaMicroUsd: chargeMicroUsd - backMicroUsd,
-    })),
-  );
-  const more = (ask?.held(charged?.chargeMicroUsd ?? 0) ?? []).map((units) => ({
-    ...{ from: [sourceOf(units)], approvalId: null, spent: units.units, held: 0, atMs: nowMs },
-  }));
-  await followWalletMoney(tx, deps, [...walletMoney, ...more]);
-  if (ask !== null && !(await ask.take(tx))) throw new NoRoomForOverrun();
-  await freeUnits(tx, [...released, ...overruns], nowMs);
+  await keepBook(tx, nowMs, async (book) => {
+    // It came alone.
+    const charged = moves.find(({ chargeMicroUsd }) => chargeMicroUsd > 0);
+    const ask =
+      charged === undefined ? null : await chargeMore.find(tx, charged.found.record, { ...charged, nowMs });
+    const records = moves.map(
+      (move): NewRecord => ({ ...move.record, postings: postingsOfMove(move, ask?.held(0) ?? []) }),
+    );
+    await book.draw(records.flatMap(({ postings = [] }) => postings));
+    const last = new Map(moves.map(({ permit }) => [permit.attestationId, permit]));
+    await writePermits(
+      tx,
+      [...last.values()].map((permit) =>
+        ask === null ? permit : { ...permit, overrunFrom: ask.held(permit.overrunMicroUsd) },
+      ),
+    );
+    await appendRecords(tx, deps, records);
+    if (ask !== null && !(await ask.take(tx))) throw new NoRoomForOverrun();
+  });
 }
 
-interface MoneyToReturn {
-  readonly record: NewRecord['record'];
-  readonly from: readonly MoneySource[];
-  readonly microUsd: number;
-}
-
-/** What was taken beyond a hold goes back into the windows that it came from. */
-function splitReturns(moves: readonly Move[]): {
-  readonly returns: readonly MoneyToReturn[];
-  readonly overruns: readonly HeldUnits[];
-  readonly walletMoney: readonly WalletMoney[];
-} {
-  const returns: MoneyToReturn[] = [];
-  const overruns: HeldUnits[] = [];
-  const walletMoney: WalletMoney[] = [];
-  for (const { found, before, permit, backMicroUsd } of moves) {
-    const ofOverrun = Math.max(0, before.overrunMicroUsd - permit.overrunMicroUsd);
-    if (ofOverrun > 0) overruns.push(...before.overrunFrom.map((held) => ({ ...held, units: ofOverrun })));
-    const microUsd = backMicroUsd - ofOverrun;
-    if (microUsd > 0) returns.push({ record: found.record, from: found.moneyFrom ?? [], microUsd });
-    walletMoney.push(...noLongerCounted({ found, before, permit, microUsd, ofOverrun }));
-  }
-  return { returns, overruns, walletMoney };
-}
-
-/** Of the PERMIT's own take, whose hold may have ended, and of what was taken beyond it. */
-function noLongerCounted({
-  found: { record, moneyFrom },
-  before,
-  permit,
-  microUsd,
-  ofOverrun,
-}: Pick<Move, 'found' | 'before' | 'permit'> & {
-  readonly microUsd: number;
-  readonly ofOverrun: number;
-}): readonly WalletMoney[] {
-  const hasEnded = before.hold?.status === 'open' && permit.hold?.status !== 'open';
-  const held = hasEnded ? (before.hold?.amountMicroUsd ?? 0) : 0;
-  const back = { approvalId: null, held: 0, atMs: record.timestampMs };
-  return [
+/** `more`: the windows of an overrun that is charged. */
+const postingsOfMove = (
+  { found: { record, moneyFrom = [] }, before, permit }: Move,
+  more: readonly HeldUnits[],
+): readonly Posting[] =>
+  postingsOf(
+    { kind: 'changed', before: moneyOf(before), after: moneyOf(permit) },
     {
-      ...back,
-      from: moneyFrom ?? [],
+      source: record.source,
+      from: moneyFrom,
       approvalId: approvalOf(record.approvalId),
-      spent: -microUsd,
-      held: -held,
+      overrunFrom: more.length > 0 ? more : before.overrunFrom,
+      atMs: record.timestampMs,
     },
-    { ...back, from: before.overrunFrom.map(sourceOf), spent: -ofOverrun },
-  ];
-}
-
-/** The money of a PERMIT with an approval was held by that. */
-async function withApprovals(
-  tx: Transaction,
-  returns: readonly MoneyToReturn[],
-): Promise<Parameters<typeof returnMoney>[1]> {
-  const ids = distinct(
-    returns.map(({ record: { approvalId } }) =>
-      isId('appr', approvalId) ? (approvalId as ApprovalId) : null,
-    ),
   );
-  const rows =
-    ids.length === 0
-      ? []
-      : await tx<{ id: string; holds: readonly HeldUnits[] }[]>`
-          SELECT approval_id AS id, holds FROM approvals WHERE approval_id = ANY(${ids}::text[])`;
-  const holds = new Map(rows.map((row) => [row.id, row.holds]));
-  return returns.map(({ record, from, microUsd }) => ({
-    source: record.source,
-    from: [...from, ...(holds.get(record.approvalId ?? '') ?? []).map(sourceOf)],
-    microUsd,
-  }));
-}
 
 /** The result of a single change. */
 export function onlyResult(results: readonly ChangeResult[]): Exclude<ChangeResult, { kind: 'alone' }> {

@@ -1,7 +1,7 @@
 import type { AttestationId } from '../../shared/model/ids.ts';
 import type { Repetition } from '../../shared/runtime/repeat.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
-import { sweepLockMsMax } from '../quota/limits.ts';
+import { sweepLockMsMax } from '../book/limits.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import { isLockTimeout } from '../storage/database-away.ts';
 import { sweepWhenDue } from '../storage/due-work.ts';

@@ -7,7 +7,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { AppendedRecord } from '../attestations/deps.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import type { HeldUnits } from '../quota/held-units.ts';
+import type { HeldUnits } from '../book/held-units.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { outcomesLimits } from './limits.ts';
 import type { PermitState } from './permit-change.ts';

@@ -5,6 +5,7 @@ import type { HoldExpiry, HoldRule } from '../../shared/model/constraints.ts';
 import type { HoldStatus, ServiceOutcome } from '../../shared/model/hold.ts';
 import { type MicroUsd, renderUsd } from '../../shared/model/money.ts';
 import { renderTime, type UnixMillis } from '../../shared/model/time.ts';
+import type { PermitMoney } from '../book/entry.ts';
 import { outcomesLimits } from './limits.ts';
 
 /** What the database has of a PERMIT beside its record. */
@@ -28,6 +29,13 @@ export interface PermitState {
   readonly overrunMicroUsd: MicroUsd;
   readonly isVoid: boolean;
 }
+
+/** As the book has it. */
+export const moneyOf = ({ countsMicroUsd, hold, overrunMicroUsd }: PermitState): PermitMoney => ({
+  own: Math.max(0, (countsMicroUsd ?? 0) - overrunMicroUsd),
+  isHeld: hold?.status === 'open',
+  overrun: overrunMicroUsd,
+});
 
 export type PermitChange =
   | {
@@ -53,8 +61,7 @@ export type ChangeVerdict =
       readonly kind: 'changed';
       readonly state: PermitState;
       readonly resolution: PermitResolution;
-      /** Goes back into windows, or is taken from them. */
-      readonly backMicroUsd: number;
+      /** Is taken from windows, beyond the hold. */
       readonly chargeMicroUsd: number;
     }
   /** The first outcome, again, or an end of the hold that it lasts to anyway. */
@@ -193,7 +200,6 @@ const changed = (
   kind: 'changed',
   state,
   resolution,
-  backMicroUsd: Math.max(0, (before ?? 0) - (after ?? 0)),
   chargeMicroUsd: Math.max(0, (after ?? 0) - (before ?? 0)),
 });
 

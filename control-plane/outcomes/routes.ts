@@ -18,11 +18,11 @@ import {
 import { PageAnswer, placePage, renderPage } from '../../shared/wire/api/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
+import { quotaLimits } from '../book/limits.ts';
 import { creator } from '../creation/idempotency.ts';
 import { type Caller, callerOf } from '../http/caller.ts';
 import { operationsOf } from '../http/operation.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
-import { quotaLimits } from '../quota/limits.ts';
 import { boundWaits } from '../storage/bound-waits.ts';
 import type { FairShare } from '../storage/fair-share.ts';
 import { type ChangeResult, changePermits, NoRoomForOverrun, onlyResult } from './change-permits.ts';

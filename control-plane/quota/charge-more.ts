@@ -9,9 +9,9 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
+import type { HeldUnits } from '../book/held-units.ts';
+import { takeUnits, type WindowAsk } from '../book/take-units.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
-import type { HeldUnits } from './held-units.ts';
-import { takeUnits, type WindowAsk } from './take-units.ts';
 import { findWalletPaths } from './wallet-paths.ts';
 
 interface MoreMoney {

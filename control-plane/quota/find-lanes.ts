@@ -10,10 +10,10 @@ import {
   type WalletLevel,
 } from '../../shared/wire/sync/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { quotaLimits } from '../book/limits.ts';
 import { isShown, type ShownPassport, shownTo } from '../issuers/shown-passport-store.ts';
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
-import { quotaLimits } from './limits.ts';
 import {
   cameMs,
   findWalletPaths,

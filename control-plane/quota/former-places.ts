@@ -3,9 +3,9 @@ import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { PassportId, WalletId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
+import { quotaLimits } from '../book/limits.ts';
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
-import { quotaLimits } from './limits.ts';
 import { mayHaveMoved, type WalletPath } from './wallet-paths.ts';
 
 type PathRecord = Pick<AttestationRecord, 'decision' | 'passportId' | 'timestampMs' | 'walletPath'>;

@@ -13,10 +13,10 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, isMoney } from '../../shared/quota/counter.ts';
 import type { WindowName } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
+import { postedUnits } from '../book/holder-store.ts';
+import { quotaLimits } from '../book/limits.ts';
 import { distinct } from '../storage/distinct.ts';
 import { together } from '../storage/together.ts';
-import { postedUnits } from './holder-store.ts';
-import { quotaLimits } from './limits.ts';
 import { mayHaveMoved, type WalletPath } from './wallet-paths.ts';
 
 /** The units a sidecar's PERMIT claims to have taken, and those it must have taken. */

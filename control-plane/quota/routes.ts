@@ -4,10 +4,10 @@ import type { AccountId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { parseLeaseCall } from '../../shared/wire/sync/lease-call.ts';
 import type { BaseDeps } from '../base/deps.ts';
+import { quotaLimits } from '../book/limits.ts';
 import { callerOf } from '../http/caller.ts';
 import { fairShare } from '../storage/fair-share.ts';
 import { refuse, refuseSupersededConnection, refuseUnknownConnection } from '../sync/refuse.ts';
-import { quotaLimits } from './limits.ts';
 import { serveLeaseCall } from './serve-lease-call.ts';
 
 /**

@@ -1,3 +1,9 @@
+/**
+ * Room `control-plane/quota`: units for sidecars. This file serves their lease calls and describes the life
+ * of a unit, `find-limits.ts` and `find-lanes.ts` say what they may ask for, `judge-takes.ts` what a PERMIT
+ * can have taken, `charge-more.ts` takes money beyond a hold.
+ */
+
 import type { AccountId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { type CounterKey, counterKey } from '../../shared/quota/counter.ts';
@@ -9,12 +15,7 @@ import {
   type LeaseRequest,
 } from '../../shared/wire/sync/lease-call.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { boundWaits } from '../storage/bound-waits.ts';
-import { beginReading, sendWithCommit, together } from '../storage/together.ts';
-import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
-import { type FoundLimit, readWalletsOf } from './find-lanes.ts';
-import { findLimits } from './find-limits.ts';
-import { type HeldUnits, heldUnits } from './held-units.ts';
+import { type HeldUnits, heldUnits } from '../book/held-units.ts';
 import {
   beginHolder,
   findLeases,
@@ -26,11 +27,16 @@ import {
   saveCall,
   takeFromHolder,
   trimLeases,
-} from './holder-store.ts';
-import { foldPosts } from './lease-posts.ts';
-import { moveUnits, type WindowMove } from './ledger.ts';
-import { quotaLimits } from './limits.ts';
-import { lentUnits } from './unused-units.ts';
+} from '../book/holder-store.ts';
+import { foldPosts } from '../book/lease-posts.ts';
+import { moveUnits, type WindowMove } from '../book/ledger.ts';
+import { quotaLimits } from '../book/limits.ts';
+import { lentUnits } from '../book/unused-units.ts';
+import { boundWaits } from '../storage/bound-waits.ts';
+import { beginReading, sendWithCommit, together } from '../storage/together.ts';
+import { type ConnectionStatus, readConnectionStatus } from '../sync/sidecar-store.ts';
+import { type FoundLimit, readWalletsOf } from './find-lanes.ts';
+import { findLimits } from './find-limits.ts';
 
 export type LeaseCallOutcome =
   | { readonly kind: 'answered'; readonly answer: LeaseAnswer }
@@ -72,7 +78,7 @@ export type LeaseCallOutcome =
  *
  * One call is one transaction. To prevent deadlocks it locks in this order: the row of the holder, its
  * leases, and last, with one statement for returns and grants, the quota windows in the order of their key
- * (see ledger.ts).
+ * (see book/ledger.ts).
  */
 export async function serveLeaseCall(
   sql: Database,

@@ -3,7 +3,7 @@ import type { PassportId, WalletId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Wallet } from '../../shared/model/wallet.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { quotaLimits } from './limits.ts';
+import { quotaLimits } from '../book/limits.ts';
 
 /** A wallet, as far as a decision draws on it. */
 export type PathWallet = Pick<

@@ -103,7 +103,6 @@ export const lockOrder = [
   // Shared by all records of a gate and minute; taken in the order of their key.
   'decision_counts',
   'quota_spend',
-  'wallet_spend',
   // Of the one replica that writes the log, in a transaction of its own.
   'log_trees',
   'log_tiles',

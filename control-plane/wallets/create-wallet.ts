@@ -1,7 +1,7 @@
 /**
  * Room `control-plane/wallets`: budgets of many passports, in trees (contract §6). One file per use case, SQL
  * in `wallet-store.ts`. What a request draws on is in `control-plane/quota/wallet-paths.ts`, and counted by
- * the ledger: a lane of a wallet is one more of its counters (`control-plane/quota/lanes.ts`).
+ * the ledger: a lane of a wallet is one more of its counters (`control-plane/book/lanes.ts`).
  */
 
 import { idDigest } from '../../shared/crypto/id-digest.ts';

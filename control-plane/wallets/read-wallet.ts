@@ -11,7 +11,8 @@ import {
 import { windowAt } from '../../shared/quota/window.ts';
 import type { WalletUsage } from '../../shared/wire/api/wallet.ts';
 import type { Database, Transaction } from '../base/database.ts';
-import { readOpenHolds } from '../quota/wallet-spend-store.ts';
+import { walletCounter } from '../book/alert-on-spend.ts';
+import { readOpenHolds } from '../book/spend-sums.ts';
 import { findReservedChildren } from './wallet-store.ts';
 
 interface LaneRow {
@@ -59,7 +60,7 @@ async function usageIn(sql: Transaction, wallet: Wallet, nowMs: UnixMillis): Pro
           AND l.starts_at_ms = q.starts_at_ms), 0))::bigint AS leased
     FROM asked a JOIN quota_windows q ON q.window_name = a.window_name AND q.starts_at_ms = a.starts_at_ms
       AND (q.counter = a.base OR (q.counter > a.base || ':' AND q.counter < a.base || ';'))`;
-  const openHolds = await readOpenHolds(sql, wallet, nowMs);
+  const openHolds = await readOpenHolds(sql, walletCounter(wallet.key), nowMs);
   const waiting = await readWaiting(sql, wallet, {
     bases,
     windows: windows.map(({ startsAtMs }) => startsAtMs),

@@ -11,10 +11,10 @@ import {
   walletReadOnly,
 } from '../../shared/wire/api/wallet.ts';
 import { administer } from '../audit/administer.ts';
+import { alertOnNewLimits } from '../book/alert-on-spend.ts';
 import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
 import { leavePlace } from '../passports/leave-place.ts';
-import { alertOnNewLimits } from '../quota/wallet-spend-store.ts';
 import type { SigningDeps } from '../signing/deps.ts';
 import { findParent, refuseOverbooked, setAsideAnew, tellChange } from './place-wallet.ts';
 import { findWallet, lockTrees, lockWallet, movePaths, updateWalletRow } from './wallet-store.ts';

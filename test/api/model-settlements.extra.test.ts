@@ -59,6 +59,7 @@ interface Sent {
 class Both implements BesideModel {
   readonly #chance: Chance;
   readonly #gateId: GateId;
+  readonly #holds: Holds;
   readonly #ledger = new Ledger();
   readonly #chains = new Chains({ kid: 'key', sign: () => '' });
   readonly #model: Settlements;
@@ -71,12 +72,12 @@ class Both implements BesideModel {
     this.#chance = chance;
     this.#gateId = gateId;
     const makeId = (): AttestationId => api.deps.random.newId('att', api.deps.clock.now());
-    const holds = new Holds({
+    this.#holds = new Holds({
       ...{ chains: this.#chains, ledger: this.#ledger, makeId },
       takeOf: (id) => this.#model.takes.get(id),
       ruleOf: () => null,
     });
-    this.#model = new Settlements(this.#ledger, this.#chains, holds, {
+    this.#model = new Settlements(this.#ledger, this.#chains, this.#holds, {
       policyVersionOf: (id) => (id === gateId ? 1 : null),
       blockOf: () => null,
       isConnected: () => true,
@@ -257,7 +258,7 @@ class Both implements BesideModel {
   }
 
   async expectSame(): Promise<void> {
-    expect(this.#ledger.findImbalance()).toBeNull();
+    expect(this.#ledger.findImbalance((id) => this.#holds.countsOf(id))).toBeNull();
     const [row] = await api.deps.sql<
       { leased: number }[]
     >`SELECT sum(leased)::bigint AS leased FROM quota_windows`;

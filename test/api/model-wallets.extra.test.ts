@@ -69,6 +69,7 @@ const drawerOf = (token: string) => ({ accountId: own.accountId, tokenHash: sha2
 
 class Both implements BesideModel {
   readonly #chance: Chance;
+  readonly #counts = new Map<string, { readonly own: number; readonly isVoid: boolean }>();
   readonly #ledger = new Ledger();
   readonly #wallets = new Wallets(() => undefined);
   readonly #ids: WalletId[] = [];
@@ -256,7 +257,8 @@ class Both implements BesideModel {
     }
     if (known.length > 0) this.seen.add('taken');
     holder.nextSeq++;
-    this.#ledger.post(take);
+    this.#ledger.post(record.id, take);
+    this.#counts.set(record.id, { own: amountMicroUsd, isVoid: false });
   }
 
   async #freeze(): Promise<void> {
@@ -319,7 +321,7 @@ class Both implements BesideModel {
 
   /** Lanes and wallets alike have given out the same. */
   async expectSame(): Promise<void> {
-    expect(this.#ledger.findImbalance()).toBeNull();
+    expect(this.#ledger.findImbalance((id) => this.#counts.get(id))).toBeNull();
     const rows = await api.deps.sql<{ counter: string; leased: number; name: string; startsAtMs: number }[]>`
       SELECT counter, leased, window_name AS name, starts_at_ms AS "startsAtMs" FROM quota_windows
       WHERE leased > 0 AND counter LIKE 'wallet%'`;

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { quotaLimits } from '../../control-plane/quota/limits.ts';
+import { quotaLimits } from '../../control-plane/book/limits.ts';
 import { dayMs } from '../../shared/model/time.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import { type Reply, startOwnApi } from '../support/service/api.ts';

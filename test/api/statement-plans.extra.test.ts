@@ -12,6 +12,10 @@ import { walkChains } from '../../control-plane/attestations/chain-walk.ts';
 import { readKnown } from '../../control-plane/attestations/judge-records.ts';
 import { sliceExport } from '../../control-plane/attestations/read-export.ts';
 import type { Database } from '../../control-plane/base/database.ts';
+import { beginHolder, saveCall, takeFromHolder, trimLeases } from '../../control-plane/book/holder-store.ts';
+import { moveUnits } from '../../control-plane/book/ledger.ts';
+import { readUsage } from '../../control-plane/book/read-usage.ts';
+import { addToSums } from '../../control-plane/book/spend-sums.ts';
 import { lockMessages } from '../../control-plane/channels/message-queue.ts';
 import { claimKey as claimAnswer } from '../../control-plane/creation/idempotent-answers.ts';
 import { insertSettlements } from '../../control-plane/decisions/claim-settlements.ts';
@@ -20,11 +24,7 @@ import { writeVoids } from '../../control-plane/decisions/withdraw-settlements.t
 import { dueFederations } from '../../control-plane/issuers/federation-store.ts';
 import { exportedLog } from '../../control-plane/log/compare-export.ts';
 import { putArtifact } from '../../control-plane/oauth/artifact-store.ts';
-import { beginHolder, saveCall, takeFromHolder, trimLeases } from '../../control-plane/quota/holder-store.ts';
 import { holdLeases, type Take } from '../../control-plane/quota/judge-takes.ts';
-import { moveUnits } from '../../control-plane/quota/ledger.ts';
-import { readUsage } from '../../control-plane/quota/read-usage.ts';
-import { addToWindows } from '../../control-plane/quota/spend-store.ts';
 import { findPresentedSession } from '../../control-plane/sessions/session-store.ts';
 import { connect } from '../../control-plane/storage/connect.ts';
 import { trimChanges } from '../../control-plane/sync/feed-store.ts';
@@ -258,9 +258,12 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
     ),
   'adding up what was spent': (sql) =>
     sql.begin((tx) =>
-      addToWindows(
+      addToSums(
         tx,
-        [rows + ++calls, ...some].map((n) => ({ key: counter(n), window: day, units: 1, alertUnits: 1 })),
+        [rows + ++calls, ...some].map((n) => ({
+          ...{ counter: counter(n), window: day, held: 0 },
+          ...{ spent: n === some[0] ? -1 : 1, isExact: false },
+        })),
       ),
     ),
   'claiming the keys of PERMITs': (sql) =>

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { postUnits } from '../../control-plane/book/lease-posts.ts';
+import { quotaLimits } from '../../control-plane/book/limits.ts';
 import { holdLeases, type Take } from '../../control-plane/quota/judge-takes.ts';
-import { postUnits } from '../../control-plane/quota/lease-posts.ts';
-import { quotaLimits } from '../../control-plane/quota/limits.ts';
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { quotaLimits } from '../../control-plane/quota/limits.ts';
+import { quotaLimits } from '../../control-plane/book/limits.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';

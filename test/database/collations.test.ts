@@ -32,7 +32,7 @@ const known: Readonly<Record<string, readonly string[]>> = {
   token_hash: ['invitations', 'sessions'],
   trust_level: ['discovery_counts', 'discovery_entries'],
   user_id: ['approval_answers'],
-  window_name: ['quota_leases', 'quota_spend', 'quota_windows', 'wallet_spend'],
+  window_name: ['quota_leases', 'quota_spend', 'quota_windows'],
 };
 
 it('holds a column of one name in one collation, but for those that are known', async () => {

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
-import { type HeldUnits, heldUnits } from '../../control-plane/quota/held-units.ts';
-import { freeUnits, transferFromHolder } from '../../control-plane/quota/hold.ts';
+import { type HeldUnits, heldUnits } from '../../control-plane/book/held-units.ts';
+import { transferFromHolder } from '../../control-plane/book/hold.ts';
+import { freeUnits } from '../../control-plane/book/post.ts';
+import { takeUnits } from '../../control-plane/book/take-units.ts';
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
-import { takeUnits } from '../../control-plane/quota/take-units.ts';
 import type { GateId, PassportId, SidecarId, StandingApprovalId } from '../../shared/model/ids.ts';
 import { dayMs, hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import { counterKey } from '../../shared/quota/counter.ts';

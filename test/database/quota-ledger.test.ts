@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { freeUnits } from '../../control-plane/quota/hold.ts';
-import { type AskGroup, type GroupGrant, takeUnits } from '../../control-plane/quota/take-units.ts';
+import { freeUnits } from '../../control-plane/book/post.ts';
+import { type AskGroup, type GroupGrant, takeUnits } from '../../control-plane/book/take-units.ts';
 import { hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { type QuotaWindow, windowAt, windowNames } from '../../shared/quota/window.ts';

@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { freeUnits, transferFromHolder } from '../../control-plane/quota/hold.ts';
-import { quotaLimits } from '../../control-plane/quota/limits.ts';
-import { readWindows } from '../../control-plane/quota/read-windows.ts';
-import { releaseLeases } from '../../control-plane/quota/release-leases.ts';
+import { entriesOf } from '../../control-plane/book/entry.ts';
+import { transferFromHolder } from '../../control-plane/book/hold.ts';
+import { quotaLimits } from '../../control-plane/book/limits.ts';
+import { keepBook } from '../../control-plane/book/post.ts';
+import { readWindows } from '../../control-plane/book/read-windows.ts';
+import { takeUnits } from '../../control-plane/book/take-units.ts';
 import { serveLeaseCall } from '../../control-plane/quota/serve-lease-call.ts';
-import { takeUnits } from '../../control-plane/quota/take-units.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import { dayMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
@@ -142,11 +143,13 @@ describe('a void beside a lease call of the same window', () => {
     const isWaiting = async () => (await waitingForLocks(database.sql)) === 1;
     let call: ReturnType<typeof lease> | undefined;
     await database.sql.begin(async (tx) => {
-      const { sidecarId } = sidecar;
-      const freed = await releaseLeases(tx, [{ sidecarId, took, amountMicroUsd: 2e6, isPosted: false }]);
-      call = lease(holder, 2, { asks: [ask] });
-      await until(isWaiting, { what: 'the lease call waits' });
-      await freeUnits(tx, freed, nowMs);
+      const entries = entriesOf({ kind: 'unsettled', money: 2e6 });
+      const posting = { source: sidecar.sidecarId, from: took, approvalId: null, entries, atMs: nowMs };
+      await keepBook(tx, nowMs, async (book) => {
+        await book.draw([posting]);
+        call = lease(holder, 2, { asks: [ask] });
+        await until(isWaiting, { what: 'the lease call waits' });
+      });
     });
     expect(await call).toMatchObject({ kind: 'answered', answer: { grants: [{ granted: 1e6 }] } });
     expect(await leasedOf(gateId)).toBe(4);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { freeUnits } from '../../control-plane/quota/hold.ts';
-import { quotaLimits } from '../../control-plane/quota/limits.ts';
-import { takeUnits, type WindowAsk } from '../../control-plane/quota/take-units.ts';
+import { quotaLimits } from '../../control-plane/book/limits.ts';
+import { freeUnits } from '../../control-plane/book/post.ts';
+import { takeUnits, type WindowAsk } from '../../control-plane/book/take-units.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { dayMs, hourMs, minuteMs, parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Database, Transaction } from '../../control-plane/base/database.ts';
-import { freeUnits } from '../../control-plane/quota/hold.ts';
-import { type GroupGrant, takeUnits } from '../../control-plane/quota/take-units.ts';
+import { freeUnits } from '../../control-plane/book/post.ts';
+import { type GroupGrant, takeUnits } from '../../control-plane/book/take-units.ts';
 import { parseTime, type UnixMillis } from '../../shared/model/time.ts';
 import type { CounterKey } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';

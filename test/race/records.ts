@@ -1,5 +1,5 @@
 import type { Database } from '../../control-plane/base/database.ts';
-import { quotaLimits } from '../../control-plane/quota/limits.ts';
+import { quotaLimits } from '../../control-plane/book/limits.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { GateId, PassportId, StandingApprovalId } from '../../shared/model/ids.ts';

@@ -1,4 +1,4 @@
-import { quotaLimits } from '../../control-plane/quota/limits.ts';
+import { quotaLimits } from '../../control-plane/book/limits.ts';
 import { idDigest } from '../../shared/crypto/id-digest.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { type WalletLimitName, walletLimits } from '../../shared/model/wallet.ts';

@@ -369,4 +369,34 @@ export const mutants: readonly Mutant[] = [
     'if (hold !== null) extras.hold_expires_at_ms = hold.expiresAtMs;',
     '',
   ),
+  planted(
+    'forgets in the book what an outcome leaves of a hold',
+    'control-plane/book/entry.ts',
+    'money: before.own - after.own }',
+    "money: to === 'free' && after.own > 0 ? 0 : before.own - after.own }",
+  ),
+  planted(
+    'forgets in the book the money of a void',
+    'control-plane/book/entry.ts',
+    '[...moved(event.before, nothing, event.to), {',
+    '[{',
+  ),
+  planted(
+    'forgets in the book the request of a void',
+    'control-plane/book/entry.ts',
+    "{ from: 'used', to: 'free', money: 0, requests: 1 }",
+    '',
+  ),
+  planted(
+    'forgets in the book what was never settled',
+    'control-plane/book/entry.ts',
+    "return [{ from: 'lease', to: 'free', money: event.money, requests: 1 }];",
+    'return [];',
+  ),
+  planted(
+    'frees in the book what was never settled as if it was used',
+    'control-plane/book/entry.ts',
+    "return [{ from: 'lease', to: 'free', money: event.money, requests: 1 }];",
+    "return [{ from: 'used', to: 'free', money: event.money, requests: 1 }];",
+  ),
 ];

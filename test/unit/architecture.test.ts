@@ -50,12 +50,12 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   domain: [
     ['api-keys', 'discovery', 'issuers', 'sessions', 'signing-keys', 'templates', 'webhooks'],
-    ['accounts', 'oauth', 'passports', 'quota'],
-    ['federation'],
+    ['accounts', 'book', 'oauth', 'passports'],
+    ['federation', 'quota'],
     ['attestations', 'channels'],
     ['people'],
     ['log', 'mcp-pins', 'oidc', 'passkeys', 'statistics'],
-    ['approvals', 'book', 'outcomes', 'wallets'],
+    ['approvals', 'outcomes', 'wallets'],
   ],
   policy: [['gates'], ['catalogs', 'decisions', 'receipts', 'standing-approvals']],
   surface: [

@@ -11,9 +11,11 @@ ALTER TABLE quota_leases ADD COLUMN used bigint NOT NULL DEFAULT 0, ADD COLUMN m
 ALTER TABLE quota_windows DROP CONSTRAINT quota_windows_window_name_check,
   ADD CONSTRAINT quota_windows_window_name_check CHECK (window_name IN ('minute', 'hour', 'day', 'month', 'total')) NOT VALID;
 
--- Money that comes back leaves the sum of a window at 0.
-ALTER TABLE quota_spend DROP CONSTRAINT quota_spend_spent_check,
-  ADD CONSTRAINT quota_spend_spent_check CHECK (spent >= 0) NOT VALID;
+-- held: what of the sum open holds have. Money that comes back is added with a sign, and wallets have sums, too.
+ALTER TABLE quota_spend ADD COLUMN held bigint NOT NULL DEFAULT 0,
+  DROP CONSTRAINT quota_spend_spent_check,
+  DROP CONSTRAINT quota_spend_window_name_check,
+  ADD CONSTRAINT quota_spend_window_name_check CHECK (window_name IN ('hour', 'day', 'month', 'total')) NOT VALID;
 
 -- What of a window is lent, and to whom, for requests that find it dry and for the usage of wallets.
 CREATE INDEX quota_leases_of_window ON quota_leases (counter, window_name, starts_at_ms);

@@ -605,7 +605,7 @@ export class ControlPlane {
       const fault = record.decision === 'PERMIT' ? this.ledger.whyNot(take, null) : null;
       if (fault !== null) this.wrong(`ingest refuses ${record.id}: ${fault}`);
       if (record.decision === 'PERMIT') {
-        this.ledger.post(take);
+        this.ledger.post(record.id, take);
         this.settlements.takes.set(record.id, take);
         this.holds.begin(record);
       }
@@ -618,7 +618,7 @@ export class ControlPlane {
   }
 
   #expectBalance(after: string): void {
-    const imbalance = this.ledger.findImbalance();
+    const imbalance = this.ledger.findImbalance((id) => this.holds.countsOf(id));
     if (imbalance !== null) this.wrong(`after ${after}: ${imbalance}`);
   }
 }

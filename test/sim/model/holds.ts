@@ -1,6 +1,8 @@
+import { changeOf, entriesOf, type PermitMoney } from '../../../control-plane/book/entry.ts';
 import {
   type ChangeVerdict,
   changePermit,
+  moneyOf,
   type PermitChange,
   type PermitState,
 } from '../../../control-plane/outcomes/permit-change.ts';
@@ -54,8 +56,8 @@ export class Holds {
     });
   }
 
-  /** Returns what it counted until now, which goes back with it. */
-  void(id: string): MicroUsd | null {
+  /** Returns what it counted until now. */
+  void(id: string): PermitMoney | null {
     const state = this.permits.get(id);
     if (state === undefined) return null;
     const { hold, countsMicroUsd } = state;
@@ -65,7 +67,13 @@ export class Holds {
       hold: hold?.status === 'open' ? { ...hold, status: 'released' } : hold,
       countsMicroUsd: countsMicroUsd === null ? null : (0 as MicroUsd),
     });
-    return countsMicroUsd;
+    return moneyOf(state);
+  }
+
+  /** What a PERMIT counts of its own take. */
+  countsOf(id: string): { readonly own: number; readonly isVoid: boolean } | undefined {
+    const state = this.permits.get(id);
+    return state === undefined ? undefined : { own: moneyOf(state).own, isVoid: state.isVoid };
   }
 
   arrive(shipped: ShippedOutcome): void {
@@ -100,10 +108,11 @@ export class Holds {
     const verdict = changePermit(state, change, terms, nowMs);
     if (verdict.kind !== 'changed') return verdict;
     this.permits.set(id, verdict.state);
-    if (verdict.backMicroUsd > 0) {
-      ledger.giveMoneyBack(takeOf(id)?.took ?? [], verdict.backMicroUsd);
-      this.onReturn(id, verdict.backMicroUsd);
-    }
+    const entries = entriesOf({ kind: 'changed', before: moneyOf(state), after: moneyOf(verdict.state) });
+    const take = takeOf(id);
+    if (take !== undefined) ledger.draw(take, entries);
+    const { spent } = changeOf(entries);
+    if (spent < 0) this.onReturn(id, -spent);
     const { countsMicroUsd, hold } = verdict.state;
     chains.append({
       ...record,

@@ -1,3 +1,4 @@
+import type { Entry } from '../../../control-plane/book/entry.ts';
 import type { FoundLimit } from '../../../control-plane/quota/find-lanes.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
@@ -62,6 +63,8 @@ export interface Lease {
   /** No PERMIT took them, and they were not returned. */
   unused: number;
   used: number;
+  /** On record, and taken from it. */
+  readonly permits: string[];
 }
 
 interface Holder {
@@ -201,7 +204,16 @@ export class Ledger {
     let lease = this.#byWindow.get(key);
     if (lease === undefined && granted > 0) {
       const leaseId = ++this.#lastLease;
-      lease = { leaseId, holder, sidecarId, at, isMoney: isMoney(at.counter), unused: 0, used: 0 };
+      lease = {
+        leaseId,
+        holder,
+        sidecarId,
+        at,
+        isMoney: isMoney(at.counter),
+        unused: 0,
+        used: 0,
+        permits: [],
+      };
       this.leases.set(leaseId, lease);
       this.everyLease.set(leaseId, lease);
       this.#byWindow.set(key, lease);
@@ -238,36 +250,32 @@ export class Ledger {
     return null;
   }
 
-  post({ sidecarId, took, amountMicroUsd }: Take): void {
+  post(permit: string, { sidecarId, took, amountMicroUsd }: Take): void {
     for (const id of took) {
       const lease = this.leases.get(id);
       if (lease === undefined || lease.sidecarId !== sidecarId) continue;
+      lease.permits.push(permit);
       const units = Math.min(lease.unused, lease.isMoney ? (amountMicroUsd ?? 0) : 1);
       lease.unused -= units;
       lease.used += units;
     }
   }
 
-  /** Units that a PERMIT took and did not use after all. A lease that is gone has left its used units. */
-  release({ sidecarId, took, amountMicroUsd }: Take, isPosted: boolean): void {
-    for (const id of took) {
-      const lease = this.everyLease.get(id);
-      if (lease === undefined || lease.sidecarId !== sidecarId) continue;
-      const wanted = lease.isMoney ? (amountMicroUsd ?? 0) : 1;
-      if (isPosted) this.#unuse(lease, Math.min(wanted, lease.used));
-      else if (this.leases.has(id)) {
-        const units = Math.min(wanted, lease.unused);
-        lease.unused -= units;
-        give(lease.at, -units);
+  /** What goes free of a PERMIT. A lease that is gone has left its used units. */
+  draw({ sidecarId, took }: Omit<Take, 'amountMicroUsd'>, entries: readonly Entry[]): void {
+    for (const { from, to, money, requests } of entries) {
+      if (to !== 'free') continue;
+      for (const id of took) {
+        const lease = this.everyLease.get(id);
+        if (lease === undefined || lease.sidecarId !== sidecarId) continue;
+        const wanted = lease.isMoney ? money : requests;
+        if (from !== 'lease') this.#unuse(lease, Math.min(wanted, lease.used));
+        else if (this.leases.has(id)) {
+          const units = Math.min(wanted, lease.unused);
+          lease.unused -= units;
+          give(lease.at, -units);
+        }
       }
-    }
-  }
-
-  /** Money of a PERMIT that counts for less now. */
-  giveMoneyBack(took: readonly number[], microUsd: number): void {
-    for (const id of took) {
-      const lease = this.everyLease.get(id);
-      if (lease?.isMoney === true) this.#unuse(lease, microUsd);
     }
   }
 
@@ -349,8 +357,19 @@ export class Ledger {
     return true;
   }
 
-  /** Each unit is in one place; null: it is so. */
-  findImbalance(): string | null {
+  /** Each unit is in one place, and leases have used what their PERMITs count; null: it is so. */
+  findImbalance(
+    countsOf: (permit: string) => { readonly own: number; readonly isVoid: boolean } | undefined,
+  ): string | null {
+    for (const lease of this.everyLease.values()) {
+      let counted = 0;
+      for (const id of lease.permits) {
+        const permit = countsOf(id);
+        if (permit !== undefined) counted += lease.isMoney ? permit.own : Number(!permit.isVoid);
+      }
+      if (counted !== lease.used)
+        return `lease ${lease.leaseId}: ${lease.used} are used, and its PERMITs count ${counted}`;
+    }
     const sums = new Map<LedgerWindow, number>();
     for (const lease of this.leases.values()) {
       if (lease.unused < 0 || lease.used < 0) return `lease ${lease.leaseId} is below zero`;
@@ -374,7 +393,7 @@ function give(at: LedgerWindow, units: number): void {
   if (at.base !== null) at.base.leased += units;
 }
 
-/** As `moveLanes` (control-plane/quota/lanes.ts): what is left of the lane, and of its wallet as a whole. */
+/** As `moveLanes` (control-plane/book/lanes.ts): what is left of the lane, and of its wallet as a whole. */
 function freeFor(
   { leased, base }: LedgerWindow,
   { units_needed: needed, units_ahead: ahead }: LeaseRequest,

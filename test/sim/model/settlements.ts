@@ -1,5 +1,6 @@
+import { entriesOf } from '../../../control-plane/book/entry.ts';
 import type { AttestationRecord } from '../../../shared/model/attestation.ts';
-import type { ApprovalId, AttestationId, WalletId } from '../../../shared/model/ids.ts';
+import { type ApprovalId, type AttestationId, isId, type WalletId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import { type WindowName, windowKey } from '../../../shared/quota/window.ts';
 import type { Malformed } from '../../../shared/wire/sync/attestation-batch.ts';
@@ -157,7 +158,7 @@ export class Settlements {
       took: take.took,
       first: { constraints: record.constraintsEvaluated, pii: record.pii },
     });
-    this.#ledger.post(take);
+    this.#ledger.post(record.id, take);
     this.takes.set(record.id, take);
     this.#chains.append(this.named(record));
     this.#holds.begin(record);
@@ -351,7 +352,7 @@ export class Settlements {
       const row = this.rows.get(id);
       if (row === undefined) {
         this.#insert(id, { sidecarId: source }, { requestHash: null, isVoid: true, isWithdrawn: true });
-        this.#ledger.release({ sidecarId: source, took, amountMicroUsd }, false);
+        this.#ledger.draw({ sidecarId: source, took }, unsettled(amountMicroUsd));
         continue;
       }
       if (row.isVoid || row.source !== source) continue;
@@ -373,12 +374,18 @@ export class Settlements {
     row.isVoid = true;
     if (row.key !== null && this.#claims.get(row.key) === row.id) this.#claims.delete(row.key);
     if (row.requestHash === null) {
-      if (stated !== null) this.#ledger.release({ sidecarId: row.source, ...stated }, false);
+      if (stated !== null)
+        this.#ledger.draw({ sidecarId: row.source, took: stated.took }, unsettled(stated.amountMicroUsd));
       return;
     }
     const record = this.#chains.records.get(row.id);
-    const amountMicroUsd = this.#holds.void(row.id);
-    this.#ledger.release({ sidecarId: row.source, took: row.took, amountMicroUsd }, true);
+    const before = this.#holds.void(row.id);
+    const isPaid = isId('appr', record?.approvalId ?? null);
+    if (before !== null)
+      this.#ledger.draw(
+        { sidecarId: row.source, took: row.took },
+        entriesOf({ kind: 'voided', before, to: isPaid ? 'approval' : 'free' }),
+      );
     for (const approval of this.approvals.values()) {
       if (approval.usedBy === row.id && approval.status === 'used') {
         approval.status = 'approved';
@@ -462,3 +469,6 @@ const voidOf = (
   refersTo: record.id,
   timestampMs,
 });
+
+const unsettled = (amountMicroUsd: number | null) =>
+  entriesOf({ kind: 'unsettled', money: amountMicroUsd ?? 0 });

@@ -1,6 +1,6 @@
+import { quotaLimits } from '../../../control-plane/book/limits.ts';
 import { type FoundLimit, toldWallets } from '../../../control-plane/quota/find-lanes.ts';
 import { type PathHistory, walletOfRecord } from '../../../control-plane/quota/former-places.ts';
-import { quotaLimits } from '../../../control-plane/quota/limits.ts';
 import { idDigest } from '../../../shared/crypto/id-digest.ts';
 import type { AttestationRecord } from '../../../shared/model/attestation.ts';
 import type { IdDigest } from '../../../shared/model/id-digest.ts';

@@ -4,8 +4,8 @@ import {
   type OpenedApproval,
   openApproval,
 } from '../../../control-plane/approvals/open-approval.ts';
+import { takeUnits } from '../../../control-plane/book/take-units.ts';
 import type { Deps } from '../../../control-plane/deps.ts';
-import { takeUnits } from '../../../control-plane/quota/take-units.ts';
 import { must } from '../../../shared/errors/assert.ts';
 import type { AccountId, GateId, PassportId } from '../../../shared/model/ids.ts';
 import type { Mode } from '../../../shared/model/mode.ts';

@@ -255,11 +255,11 @@ export const brokenHolds = (sql: Database | Transaction) =>
       UNION ALL SELECT units, held->>'counter', held->>'window', (held->>'startsAtMs')::bigint
         FROM holds JOIN approvals USING (approval_id), jsonb_array_elements(approvals.holds) AS held
     ), summed AS (
-      SELECT split_part(counter, ':', 2) AS wallet_key, window_name, starts_at_ms, sum(units) AS held FROM drawn
-      WHERE counter LIKE 'wallet!_spend:%' ESCAPE '!' GROUP BY 1, 2, 3
+      SELECT 'wallet_spend:' || split_part(counter, ':', 2) AS counter, window_name, starts_at_ms, sum(units) AS held
+      FROM drawn WHERE counter LIKE 'wallet!_spend:%' ESCAPE '!' GROUP BY 1, 2, 3
     )
-    SELECT wallet_key, window_name, starts_at_ms, s.held AS taken, w.held AS kept
-    FROM summed s FULL JOIN wallet_spend w USING (wallet_key, window_name, starts_at_ms)
+    SELECT counter, window_name, starts_at_ms, s.held AS taken, w.held AS kept
+    FROM summed s FULL JOIN quota_spend w USING (counter, window_name, starts_at_ms)
     WHERE coalesce(s.held, 0) <> coalesce(w.held, 0)`);
 
 /** Fails with what `brokenRules` finds; then looks at every chain and counter of the attestations. */

@@ -1,6 +1,6 @@
 import { appendRecords } from '../../../control-plane/attestations/append-records.ts';
+import { keepBook } from '../../../control-plane/book/post.ts';
 import { voidSettlements } from '../../../control-plane/decisions/void-settlements.ts';
-import { freeUnits } from '../../../control-plane/quota/hold.ts';
 import type { AttestationId } from '../../../shared/model/ids.ts';
 import type { Api } from './api.ts';
 
@@ -10,8 +10,8 @@ export async function voidPermit({ deps }: Api, id: string): Promise<void> {
     const nowMs = deps.clock.now();
     const unknown = [{ id: id as AttestationId, took: [], amountMicroUsd: null }];
     const by = { source: 'control-plane', sourceAccount: null, nowMs } as const;
-    const { records, units } = await voidSettlements(tx, deps, unknown, by);
-    await appendRecords(tx, deps, records);
-    await freeUnits(tx, units, nowMs);
+    await keepBook(tx, nowMs, async (book) => {
+      await appendRecords(tx, deps, await voidSettlements(tx, deps, book, unknown, by));
+    });
   });
 }

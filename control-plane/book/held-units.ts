@@ -21,3 +21,17 @@ export const heldUnits = (given: LeaseReturn): HeldUnits => ({
   startsAtMs: given.starts_at_ms,
   units: given.units,
 });
+
+/** Where a PERMIT took units: a lease of its sidecar, or a window of the ledger. */
+export type UnitsSource = number | readonly [counter: CounterKey, window: WindowName, startsAtMs: UnixMillis];
+
+export const sourceOf = ({ counter, window, startsAtMs }: Omit<HeldUnits, 'units'>): UnitsSource => [
+  counter,
+  window,
+  startsAtMs,
+];
+
+export const unitsFrom = (
+  [counter, window, startsAtMs]: Exclude<UnitsSource, number>,
+  units: number,
+): HeldUnits => ({ counter, window, startsAtMs, units });

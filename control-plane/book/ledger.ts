@@ -1,9 +1,3 @@
-/**
- * Room `control-plane/quota`: quotas. This file is the only writer of quota windows; `take-units.ts` takes
- * for the control plane itself, `serve-lease-call.ts` serves sidecars and describes the life of a unit,
- * `hold.ts` has the units of approvals, `alert-on-spend.ts` the alerts.
- */
-
 import { assert, must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';

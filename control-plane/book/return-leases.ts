@@ -1,10 +1,8 @@
 import type { SidecarId } from '../../shared/model/ids.ts';
-import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { CounterKey } from '../../shared/quota/counter.ts';
-import { type WindowName, windowAt } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
-import { moveUnits } from './ledger.ts';
+import type { HeldUnits } from './held-units.ts';
+import { freeUnits } from './post.ts';
 
 /**
  * Returns the unused units of an epoch's leases after its process has ended. The row of the epoch is locked,
@@ -41,23 +39,14 @@ export async function returnLeases(
   const names = holders.map(({ holder }) => holder);
   const unused = await removeLeases(tx, names);
   await tx`DELETE FROM lease_holders WHERE holder = ANY(${names}::text[])`;
-  await giveBack(tx, unused, nowMs);
+  await freeUnits(tx, unused, nowMs);
 }
 
-interface UnusedUnits {
-  readonly counter: CounterKey;
-  readonly window: WindowName;
-  readonly startsAtMs: UnixMillis;
-  readonly units: number;
-}
-
-/**
- * Removes the leases and their posts, and returns the rest of each window, in the order of the ledger's key.
- */
-async function removeLeases(tx: Transaction, holders: readonly string[]): Promise<readonly UnusedUnits[]> {
+/** Removes the leases and their posts, and returns the rest of each window. */
+async function removeLeases(tx: Transaction, holders: readonly string[]): Promise<readonly HeldUnits[]> {
   // A separate statement, so that the next one sees posts of the transactions this one waited for.
   await tx`SELECT FROM quota_leases WHERE holder = ANY(${[...holders]}::text[]) ORDER BY lease_id FOR UPDATE`;
-  return tx<UnusedUnits[]>`
+  return tx<HeldUnits[]>`
     WITH posted AS (
       SELECT lease_id, sum(p.units)::bigint AS units FROM lease_posts p JOIN quota_leases l USING (lease_id)
       WHERE l.holder = ANY(${[...holders]}::text[]) GROUP BY lease_id
@@ -69,18 +58,5 @@ async function removeLeases(tx: Transaction, holders: readonly string[]): Promis
       sum(greatest(r.units - coalesce(p.units, 0), 0))::bigint AS units
     FROM removed r LEFT JOIN posted p USING (lease_id)
     GROUP BY r.counter, r.window_name, r.starts_at_ms
-    HAVING sum(greatest(r.units - coalesce(p.units, 0), 0)) > 0
-    ORDER BY r.counter COLLATE "C", r.window_name COLLATE "C", r.starts_at_ms`;
-}
-
-async function giveBack(tx: Transaction, unused: readonly UnusedUnits[], nowMs: UnixMillis): Promise<void> {
-  const moves = unused.map(({ counter, window, startsAtMs, units }) => ({
-    counter,
-    window: windowAt(window, startsAtMs),
-    unitsBack: units,
-    ask: null,
-  }));
-  for (let from = 0; from < moves.length; from += limits.quotaWindowsPerCallMax) {
-    await moveUnits(tx, moves.slice(from, from + limits.quotaWindowsPerCallMax), nowMs);
-  }
+    HAVING sum(greatest(r.units - coalesce(p.units, 0), 0)) > 0`;
 }
