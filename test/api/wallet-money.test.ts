@@ -7,7 +7,7 @@ import { type Reply, startOwnApi } from '../support/service/api.ts';
 import { goToNoon } from '../support/service/approvals.ts';
 import { expectError } from '../support/service/expect-error.ts';
 import { isPassing } from '../support/service/sidecar-pair.ts';
-import { brokenHolds, brokenRules } from '../support/service/sound-database.ts';
+import { brokenRules, brokenSums } from '../support/service/sound-database.ts';
 import { useApi, useSidecar } from '../support/service/use-api.ts';
 import { voidPermit } from '../support/service/void-permit.ts';
 import { makeWallet, moveToWallet, setFrozen, walletOf } from '../support/service/wallets.ts';
@@ -81,7 +81,7 @@ function expectWhole({ limit, used: gone, held, reserved, leased, remaining }: U
 }
 async function expectHeld(tree: Tree, usd: number): Promise<void> {
   expect((await usages(tree)).map((each) => each.held)).toEqual([usd, usd, usd, usd]);
-  expect(await brokenHolds(api.deps.sql)).toEqual([]);
+  expect(await brokenSums(api.deps.sql)).toEqual([]);
 }
 async function stated({ root }: Tree): Promise<number> {
   const time = (ms: number) => new Date(api.deps.clock.now() + ms).toISOString();

@@ -6,7 +6,7 @@ import { runs } from '../support/base/runs.ts';
 import { type Reply, startOwnApi } from '../support/service/api.ts';
 import { goToNoon } from '../support/service/approvals.ts';
 import { expectError } from '../support/service/expect-error.ts';
-import { brokenHolds, brokenRules } from '../support/service/sound-database.ts';
+import { brokenRules, brokenSums } from '../support/service/sound-database.ts';
 import { useApi } from '../support/service/use-api.ts';
 import { voidPermit } from '../support/service/void-permit.ts';
 import { makeWallet, moveToWallet, putWallet, walletOf } from '../support/service/wallets.ts';
@@ -157,7 +157,7 @@ async function expectSame(world: World, limit: number): Promise<void> {
     expect(micro(total.used) + micro(total.held)).toBe(micro(usd));
     expect(micro(total.used) + micro(total.held) + micro(total.remaining)).toBe(micro(total.limit));
   }
-  expect(await brokenHolds(api.deps.sql)).toEqual([]);
+  expect(await brokenSums(api.deps.sql)).toEqual([]);
   expect(await brokenRules(api.deps.sql)).toEqual({});
 }
 
@@ -196,7 +196,7 @@ describe('the statement of a wallet', () => {
     expect((await stated(next, 10)).usd).toBe(2);
     const tomorrow = await read(next, `since=${time(dayMs)}&until=${time(2 * dayMs)}`);
     expect(tomorrow.body).toMatchObject({ total_usd: 0, items: [] });
-    expect(await brokenHolds(api.deps.sql)).toEqual([]);
+    expect(await brokenSums(api.deps.sql)).toEqual([]);
   });
 
   it('refuses times and places that are none', async () => {

@@ -237,30 +237,37 @@ export async function brokenSentences(
   return [...broken, ...(await outOfBalance(sql))];
 }
 
-/** Windows of wallets whose `held` is not what their open holds have, by where these took it. */
-export const brokenHolds = (sql: Database | Transaction) =>
+/** Windows of wallets whose sums are not what their PERMITs count, by where these took it. */
+export const brokenSums = (sql: Database | Transaction) =>
   sql.unsafe(`
-    WITH holds AS (
-      SELECT p.hold_micro_usd AS units, r.money_from, r.approval_id FROM permit_outcomes p
-      JOIN records r ON id_of_uuid('att', r.attestation_id) = p.attestation_id WHERE p.hold_status = 'open'
+    WITH permits AS (
+      SELECT r.money_from, r.approval_id, coalesce(p.counts_micro_usd - p.overrun_micro_usd, r.amount_micro_usd) AS own,
+        CASE WHEN p.hold_status = 'open' THEN p.hold_micro_usd ELSE 0 END AS held
+      FROM records r JOIN attestations a ON a.attestation_id = id_of_uuid('att', r.attestation_id)
+      LEFT JOIN permit_outcomes p ON p.attestation_id = a.attestation_id
+      WHERE a.decision = 'PERMIT' AND a.resolution IS NULL AND NOT a.test AND a.amount_micro_usd > 0
     ), named AS (
-      SELECT units, source FROM holds, jsonb_array_elements(coalesce(money_from, '[]')) AS source
+      SELECT own, held, source FROM permits, jsonb_array_elements(coalesce(money_from, '[]')) AS source
     ), leases AS (
       SELECT lease_id, counter, window_name, starts_at_ms FROM quota_leases
       UNION ALL SELECT lease_id, counter, window_name, starts_at_ms FROM former_leases
     ), drawn AS (
-      SELECT units, counter, window_name, starts_at_ms FROM named
+      SELECT own, held, counter, window_name, starts_at_ms FROM named
       JOIN leases ON jsonb_typeof(source) = 'number' AND lease_id = source::text::bigint
-      UNION ALL SELECT units, source->>0, source->>1, (source->>2)::bigint FROM named WHERE jsonb_typeof(source) = 'array'
-      UNION ALL SELECT units, held->>'counter', held->>'window', (held->>'startsAtMs')::bigint
-        FROM holds JOIN approvals USING (approval_id), jsonb_array_elements(approvals.holds) AS held
+      UNION ALL SELECT own, held, source->>0, source->>1, (source->>2)::bigint FROM named
+        WHERE jsonb_typeof(source) = 'array'
+      UNION ALL SELECT own, held, h->>'counter', h->>'window', (h->>'startsAtMs')::bigint
+        FROM permits JOIN approvals USING (approval_id), jsonb_array_elements(approvals.holds) AS h
+      UNION ALL SELECT overrun_micro_usd, 0, h->>'counter', h->>'window', (h->>'startsAtMs')::bigint
+        FROM permit_outcomes, jsonb_array_elements(overrun_from) AS h
     ), summed AS (
-      SELECT 'wallet_spend:' || split_part(counter, ':', 2) AS counter, window_name, starts_at_ms, sum(units) AS held
+      SELECT 'wallet_spend:' || split_part(counter, ':', 2) AS counter, window_name, starts_at_ms, sum(own) AS spent,
+        sum(held) AS held
       FROM drawn WHERE counter LIKE 'wallet!_spend:%' ESCAPE '!' GROUP BY 1, 2, 3
-    )
-    SELECT counter, window_name, starts_at_ms, s.held AS taken, w.held AS kept
-    FROM summed s FULL JOIN quota_spend w USING (counter, window_name, starts_at_ms)
-    WHERE coalesce(s.held, 0) <> coalesce(w.held, 0)`);
+    ), kept AS (SELECT * FROM quota_spend WHERE counter LIKE 'wallet!_spend:%' ESCAPE '!')
+    SELECT counter, window_name, starts_at_ms, s.spent AS counted, k.spent, s.held AS taken, k.held
+    FROM summed s FULL JOIN kept k USING (counter, window_name, starts_at_ms)
+    WHERE coalesce(s.held, 0) <> coalesce(k.held, 0) OR coalesce(s.spent, 0) <> coalesce(k.spent, 0)`);
 
 /** Fails with what `brokenRules` finds; then looks at every chain and counter of the attestations. */
 export async function expectSoundDatabase(api: Api): Promise<void> {
