@@ -5,11 +5,11 @@ import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { DurationHistogram } from '../../shared/runtime/duration-histogram.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import type { Tracer } from '../../shared/telemetry/tracer.ts';
+import type { Span, Tracer } from '../../shared/telemetry/tracer.ts';
 import { withReceipt } from '../../shared/wire/api/decision.ts';
 import { parseTraceparent, traceFields } from '../../shared/wire/api/trace-context.ts';
 import type { ReceiptStatement } from '../../shared/wire/evidence/decision-receipt.ts';
-import { type Answerer, Check, type CheckHead } from './check.ts';
+import { type Answerer, Check, type CheckHead, type DecidedCheck, type OpenCheck } from './check.ts';
 import { abandoned, endedLate, spanEndOf } from './check-span.ts';
 import { type DecisionCount, DecisionCounts } from './decision-counts.ts';
 import { decideLimits } from './limits.ts';
@@ -37,7 +37,7 @@ export class Answers implements Answerer {
   internalErrors = 0;
   /** From the arrival of a check to its answer, of decisions. */
   readonly durations = new DurationHistogram(decideLimits.decisionBucketsMs);
-  readonly #open: OpenChecks<Check>;
+  readonly #open: OpenChecks<OpenCheck>;
   readonly #decisions = new DecisionCounts();
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -85,9 +85,9 @@ export class Answers implements Answerer {
   }
 
   /** `arrivedAtMs`: its deadline, `limits.decisionDeadlineMs`, counts from there. */
-  open(head: CheckHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis): Check {
-    const check = new Check(this, head, responder, arrivedAtMs);
-    if (this.#tracer !== null) this.#trace(check, this.#tracer);
+  open(head: CheckHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis): OpenCheck {
+    const span = this.#tracer === null ? null : this.#begin(this.#tracer, head.traceparent, arrivedAtMs);
+    const check = new Check(this, head, responder, arrivedAtMs, span);
     this.#open.open(check);
     return check;
   }
@@ -95,7 +95,7 @@ export class Answers implements Answerer {
   /**
    * Whether its client still waits. Nothing is taken or recorded for a check without a client.
    */
-  isWanted(check: Check): boolean {
+  isWanted(check: OpenCheck): boolean {
     if (this.#open.isWanted(check)) return true;
     check.learned?.end(false);
     check.span?.end(abandoned);
@@ -103,12 +103,12 @@ export class Answers implements Answerer {
   }
 
   /** `isRead`: the reply is what the check has read from the control plane. */
-  answer(check: Check, reply: CheckReply, isRead = false): void {
+  answer(check: OpenCheck, reply: CheckReply, isRead = false): void {
     if (check.receipt !== null && 'answer' in reply) this.#answerSigned(check, check.receipt, reply, isRead);
     else this.#send(check, reply, isRead);
   }
 
-  #answerSigned(check: Check, statement: ReceiptStatement, reply: AnswerReply, isRead: boolean): void {
+  #answerSigned(check: OpenCheck, statement: ReceiptStatement, reply: AnswerReply, isRead: boolean): void {
     const receipts = must(this.#receipts, 'what cannot be issued was refused');
     receipts.issue(statement, check.decided !== null, (receipt) => {
       if (receipt === null) this.answerLost(check);
@@ -116,27 +116,27 @@ export class Answers implements Answerer {
     });
   }
 
-  #send(check: Check, reply: CheckReply, isRead: boolean): void {
+  #send(check: OpenCheck, reply: CheckReply, isRead: boolean): void {
     const isTold = this.#open.answer(check, reply);
     check.learned?.end(isRead && isTold);
     check.span?.end(spanEndOf(check, reply));
   }
 
   /** A decision that needs no record here: it is committed, or attested later. */
-  answerWith(check: Check, reply: DecisionReply, isRead = false): void {
+  answerWith(check: OpenCheck, reply: DecisionReply, isRead = false): void {
     this.#decisions.count(reply.decision);
     this.answer(check, reply, isRead);
   }
 
-  answerDecision(check: Check): void {
-    this.answerWith(check, must(check.decided, 'a check with a record was decided'));
+  answerDecision(check: DecidedCheck): void {
+    this.answerWith(check, check.decided);
   }
 
-  answerLost(check: Check): void {
+  answerLost(check: OpenCheck): void {
     if (this.isWanted(check)) this.answerError(check, new ApiError('overloaded'));
   }
 
-  answerError(check: Check, error: unknown): void {
+  answerError(check: OpenCheck, error: unknown): void {
     // Its deadline has answered and counted it.
     if (error instanceof ApiError && !this.isWanted(check)) return;
     this.answer(check, this.failure(error, check.requestId, check.traceparent));
@@ -162,10 +162,9 @@ export class Answers implements Answerer {
     this.shed++;
   }
 
-  #trace(check: Check, tracer: Tracer): void {
-    const agoMs = this.#clock.monotonic() - check.openedAtMs;
-    const parent = parseTraceparent(check.traceparent);
-    check.span = tracer.start('check', { kind: 'server', parent, agoMs });
+  #begin(tracer: Tracer, traceparent: string, arrivedAtMs: MonotonicMillis): Span | null {
+    const agoMs = this.#clock.monotonic() - arrivedAtMs;
+    return tracer.start('check', { kind: 'server', parent: parseTraceparent(traceparent), agoMs });
   }
 
   stop(): void {

@@ -1,6 +1,6 @@
 import { isId } from '../../shared/model/ids.ts';
 import type { SpanEnd } from '../../shared/telemetry/tracer.ts';
-import type { Check } from './check.ts';
+import type { OpenCheck } from './check.ts';
 import type { CheckReply } from './replies.ts';
 
 const ended = (errorType: string): SpanEnd => ({
@@ -17,7 +17,7 @@ export const abandoned = ended('client_gone');
  * What is exported of a check: which gate, what was decided and why, and the ids under which the record or
  * the approval is found. Nothing that its caller or its agent wrote.
  */
-export function spanEndOf({ gateId, caller }: Check, reply: CheckReply): SpanEnd {
+export function spanEndOf({ gateId, caller }: OpenCheck, reply: CheckReply): SpanEnd {
   const about = {
     ...(gateId !== null && isId('gate', gateId) && { 'agent_trust.gate_id': gateId }),
     'agent_trust.mode': caller.mode,

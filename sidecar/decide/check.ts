@@ -1,8 +1,9 @@
 import type { RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
+import { assert } from '../../shared/errors/assert.ts';
 import type { RequestId } from '../../shared/model/ids.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Span } from '../../shared/telemetry/tracer.ts';
-import type { RequestObject } from '../../shared/wire/api/check.ts';
+import type { CheckCall, RequestObject } from '../../shared/wire/api/check.ts';
 import type { ReceiptStatement } from '../../shared/wire/evidence/decision-receipt.ts';
 import type { ProofClaim } from '../../shared/wire/sync/proof-claim.ts';
 import type { RecordOwner } from '../attest/spool.ts';
@@ -34,9 +35,9 @@ export interface CheckHead {
 /** Gets a check back once the fate of its record is known. */
 export interface Answerer {
   /** The record is written. */
-  answerDecision(check: Check): void;
+  answerDecision(check: DecidedCheck): void;
   /** The record is lost, and the decision with it. */
-  answerLost(check: Check): void;
+  answerLost(check: DecidedCheck): void;
 }
 
 /** What a check has learned from the control plane since it was first decided. */
@@ -50,52 +51,115 @@ export interface Learned {
 }
 
 /**
- * A check from its arrival to its answer, however it came. It owns its record itself: two closures for each
- * would be garbage.
+ * A check, however it came. Each stage has a type, which says what is known then, and the step to the next
+ * one returns the same object as that.
  *
- *     opened ──prepared (intake.ts)──> passport known ──section.ts──> recorded ──written──> answered
- *                                                         └──has to ask (settle/)──┘
+ *     OpenCheck ──receive──> ReceivedCheck ──verified──> ReadyCheck ──decidedWith──> DecidedCheck
+ *                                                           │ ^                          │
+ *                                                           v │                          v
+ *                                         has to ask (settle/), or is answered      its record is written:
+ *                                                                                   it is answered
  */
-export class Check implements AnswerableRequest, RecordOwner {
+export interface OpenCheck extends AnswerableRequest {
+  readonly caller: CheckHead['caller'];
+  readonly authorization: CheckHead['authorization'];
+  /** From the address; the intake sets it once from the request, where the address is `/enforce`. */
+  gateId: string | null;
+  /** The trace context to forward and log: our span, or the context that the caller sent, unread. */
+  readonly traceparent: string;
+  /** As it is passed on beside `traceparent`, unread: a span of ours changes nothing in it. */
+  readonly tracestate: string;
+  /** Not answered yet. */
+  readonly isOpen: boolean;
+  /** Where this check is traced. Answers end it. */
+  readonly span: Span | null;
+  /** Null until verification has ended. */
+  readonly token: TokenOutcome | null;
+  /** Null unless it had to ask. */
+  readonly learned: Learned | null;
+  /** What its receipt states, where its answer has one. */
+  readonly receipt: ReceiptStatement | null;
+  /** The answer, once its record is written. */
+  readonly decided: DecisionReply | null;
+  /** It was read: `call` has its words, and `request` is what they say. */
+  receive(call: CheckCall, request: RequestFacts, accept: ReceivedCheck['accept']): ReceivedCheck;
+}
+
+/** It was read. Its token may still be being verified. */
+export interface ReceivedCheck extends OpenCheck {
+  /** As its caller wrote it, for scans and redacted copies. */
+  readonly asked: RequestObject;
+  readonly request: RequestFacts;
+  /** The token, kept only where a proof of possession came with it. A bearer credential: never logged. */
+  readonly shownToken: string | null;
+  readonly wantsReceipt: boolean;
+  /** Throws where the check does not fit its passport. */
+  readonly accept: ((passport: VerifiedPassport) => void) | null;
+  /** Verification has ended. */
+  verified(outcome: TokenOutcome): ReadyCheck;
+}
+
+/** Verification of its token has ended, whatever it found: it can be decided. */
+export interface ReadyCheck extends ReceivedCheck {
+  readonly token: TokenOutcome;
+  /** Replaced by a fuller one: when it is scanned, and when more is known of its proof. */
+  request: RequestFacts;
+  /** The PII types of the last scan: those of the gate's version. Written by the section. */
+  scannedFor: readonly string[] | null;
+  /** Its use of its proof. `Proofs` sets it once, when that is verified. */
+  proofClaim: ProofClaim | null;
+  /** The decider sets it once, where the check has to ask. */
+  learned: Learned | null;
+  /** Set by who decides what is answered. */
+  receipt: ReceiptStatement | null;
+  /** Its record goes to the spool; `reply` is the answer once it is written. */
+  decidedWith(reply: DecisionReply): DecidedCheck;
+}
+
+/** It owns its record itself: two closures for each would be garbage. */
+export interface DecidedCheck extends ReadyCheck, RecordOwner {
+  readonly decided: DecisionReply;
+}
+
+/** Whether verification has ended. */
+export const isReady = (check: ReceivedCheck): check is ReadyCheck => check.token !== null;
+
+/** The class of all stages, with all of their fields: a check is one object of one shape to its end. */
+export class Check implements OpenCheck {
   readonly responder: CheckResponder;
   /** Its deadline counts from here. */
   readonly openedAtMs: MonotonicMillis;
   readonly caller: CheckHead['caller'];
   readonly authorization: CheckHead['authorization'];
-  /** From the address; set once from the request, where the address is `/enforce`. */
+  readonly span: Span | null;
   gateId: string | null;
-  /** As its caller wrote it, for scans and redacted copies. Set once, when it is read. */
   asked: RequestObject | null = null;
-  /** What was read of it. Replaced by a fuller one when it is scanned. */
   request: RequestFacts | null = null;
-  /** The PII types of the last scan: those of the gate's version. */
   scannedFor: readonly string[] | null = null;
-  /** The token, kept only where a proof of possession came with it. A bearer credential: never logged. */
   shownToken: string | null = null;
-  /** Its use of its proof; set once that is verified. */
   proofClaim: ProofClaim | null = null;
-  /** Set once, when verification has ended. */
   token: TokenOutcome | null = null;
-  /** Throws where the check does not fit its passport. */
-  accept: ((passport: VerifiedPassport) => void) | null = null;
+  accept: ReceivedCheck['accept'] = null;
   learned: Learned | null = null;
-  /** Set once, when it is read. */
   wantsReceipt = false;
-  /** What its receipt states, where its answer has one. */
   receipt: ReceiptStatement | null = null;
-  /** The answer, once its record is written. */
   decided: DecisionReply | null = null;
   place = -1;
-  /** Set once, where this check is traced. Answers end it. */
-  span: Span | null = null;
   readonly #answerer: Answerer;
   readonly #head: CheckHead;
 
-  constructor(answerer: Answerer, head: CheckHead, responder: CheckResponder, openedAtMs: MonotonicMillis) {
+  constructor(
+    answerer: Answerer,
+    head: CheckHead,
+    responder: CheckResponder,
+    openedAtMs: MonotonicMillis,
+    span: Span | null,
+  ) {
     this.responder = responder;
     this.openedAtMs = openedAtMs;
     this.caller = head.caller;
     this.authorization = head.authorization;
+    this.span = span;
     this.gateId = head.gateId;
     this.#answerer = answerer;
     this.#head = head;
@@ -105,26 +169,47 @@ export class Check implements AnswerableRequest, RecordOwner {
     return this.#head.requestId;
   }
 
-  /** The trace context to forward and log: our span, or the context that the caller sent, unread. */
   get traceparent(): string {
     return this.span?.trace.traceparent ?? this.#head.traceparent;
   }
 
-  /** As it is passed on beside `traceparent`, unread: a span of ours changes nothing in it. */
   get tracestate(): string {
     return this.#head.tracestate;
   }
 
-  /** Not answered yet. */
   get isOpen(): boolean {
     return this.place !== -1;
   }
 
-  onWritten(): void {
+  receive(call: CheckCall, request: RequestFacts, accept: ReceivedCheck['accept']): ReceivedCheck {
+    assert(this.request === null, 'a check is read once');
+    this.asked = call.request;
+    this.request = request;
+    if (request.proof.kind !== 'none') this.shownToken = call.passport;
+    this.wantsReceipt = call.request['receipt'] === true;
+    this.accept = accept;
+    return this as ReceivedCheck;
+  }
+
+  verified(outcome: TokenOutcome): ReadyCheck {
+    assert(this.request !== null, 'a check is read before its token is verified');
+    assert(this.token === null, 'a token is verified once');
+    this.token = outcome;
+    return this as ReadyCheck;
+  }
+
+  decidedWith(reply: DecisionReply): DecidedCheck {
+    assert(this.token !== null, 'a check is decided when verification has ended');
+    assert(this.decided === null, 'a check has one record');
+    this.decided = reply;
+    return this as DecidedCheck;
+  }
+
+  onWritten(this: Check & DecidedCheck): void {
     this.#answerer.answerDecision(this);
   }
 
-  onFailed(): void {
+  onFailed(this: Check & DecidedCheck): void {
     this.#answerer.answerLost(this);
   }
 }

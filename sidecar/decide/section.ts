@@ -37,7 +37,7 @@ import { drawnView, takenAtMs } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import { type Authenticate, type Caller, type KnownCallers, refuseSuspended } from './callers.ts';
-import type { Check } from './check.ts';
+import type { ReadyCheck } from './check.ts';
 import type { Receipts } from './receipts.ts';
 import { type Attempt, type RecordContext, RecordRows, statementOf } from './record.ts';
 import { refuseWhereDisowned } from './refuse-where-disowned.ts';
@@ -111,7 +111,7 @@ export class Section {
    * `moment`: when this section began. Throws ApiError, with nothing taken, where this sidecar must not
    * serve, its spool is full, or the key or the gate went meanwhile.
    */
-  decide(check: Check, moment: Moment): Passed {
+  decide(check: ReadyCheck, moment: Moment): Passed {
     const { mustNotServe, spool, catchUp, receipts } = this.#deps;
     refuseWhereDisowned(mustNotServe());
     if (spool.isFull) throw new ApiError('overloaded');
@@ -127,7 +127,7 @@ export class Section {
   }
 
   /** The end of a check that had to ask, in the section that decided it. Throws as `decide`. */
-  record(check: Check, attempt: Attempt): void {
+  record(check: ReadyCheck, attempt: Attempt): void {
     // The spool may have filled or failed since the decision.
     if (this.#deps.spool.isFull) throw new ApiError('overloaded');
     this.#take(check, attempt);
@@ -137,19 +137,18 @@ export class Section {
    * Takes what the decision costs and appends its record. For good, also where the write fails: the record
    * may turn up in the log all the same, and no log may show more than a limit allows.
    */
-  #take(check: Check, attempt: Attempt): void {
+  #take(check: ReadyCheck, attempt: Attempt): void {
     const { leases, spool } = this.#deps;
     const { decision, view } = attempt;
     const context = this.contextOf(check, attempt.gate);
     if (this.#rows.form !== context.form) this.#rows = new RecordRows(context.form);
     const row = this.#rows.rowOf(attempt, context);
     if (decision.charge !== null && view !== null) leases.take(view, decision.charge);
-    spool.append(row, check);
     if (check.wantsReceipt) check.receipt = statementOf(attempt, context.accountId);
-    check.decided = new DecisionReply(decision, attempt, check);
+    spool.append(row, check.decidedWith(new DecisionReply(decision, attempt, check)));
   }
 
-  #attempt(check: Check, { monotonicMs, nowMs }: Moment): Attempt | null {
+  #attempt(check: ReadyCheck, { monotonicMs, nowMs }: Moment): Attempt | null {
     const { state, leases, random } = this.#deps;
     this.#authenticateAgain(check, nowMs);
     const gate = check.gateId === null ? null : findGate(state, check.gateId, check.caller);
@@ -182,24 +181,23 @@ export class Section {
   }
 
   /** The key may have been deleted since the check arrived. */
-  #authenticateAgain({ authorization }: Check, nowMs: Moment['nowMs']): void {
+  #authenticateAgain({ authorization }: ReadyCheck, nowMs: Moment['nowMs']): void {
     const { state, authenticate } = this.#deps;
     if (authorization === null) refuseSuspended(state);
     else authenticate(authorization, 'enforcement:check', nowMs);
   }
 
-  #policyWithoutGate({ caller }: Check): CompiledPolicy {
+  #policyWithoutGate({ caller }: ReadyCheck): CompiledPolicy {
     const accountId = must(this.#deps.state.accountId, 'state is never unloaded');
     return noGate({ accountId, mode: caller.mode });
   }
 
-  #factsOf({ token }: Check, gate: CompiledGate | null, nowMs: MonotonicMillis): PassportFacts {
-    const known = must(token, 'a check is decided when its token is settled');
-    switch (known.kind) {
+  #factsOf({ token }: ReadyCheck, gate: CompiledGate | null, nowMs: MonotonicMillis): PassportFacts {
+    switch (token.kind) {
       case 'refused':
-        return known;
+        return token;
       case 'verified': {
-        const { passport } = known;
+        const { passport } = token;
         const { state } = this.#deps;
         // Its issuer, the issuer's keys, or those that the gate knows beside it, have changed since it was
         // verified. The next try verifies again.
@@ -215,16 +213,15 @@ export class Section {
           message: 'Passports cannot be verified now. Try again shortly.',
         });
       default:
-        return unreachable(known);
+        return unreachable(token);
     }
   }
 
   /** Scanned once for the types of one version of the gate. Null: too much was scanned in this turn. */
-  #read(check: Check, { pii }: CompiledPolicy, facts: PassportFacts): RequestFacts | null {
-    const request = requestOf(check);
+  #read(check: ReadyCheck, { pii }: CompiledPolicy, facts: PassportFacts): RequestFacts | null {
+    const { asked, request } = check;
     if (facts.kind === 'refused' || pii === null || check.scannedFor === pii.types) return request;
     if (this.#scans.isSpent) return null;
-    const asked = must(check.asked, 'a check that was read');
     const scanned = this.#scans.spend(() => ({ ...request, pii: scanPii(asked, pii.types) }));
     check.request = scanned;
     check.scannedFor = pii.types;
@@ -235,17 +232,17 @@ export class Section {
    * The request as its caller wrote it, without what the controls look for. Its scan was complete, or it
    * would be blocked.
    */
-  redacted(check: Check, controls: PiiControls | null): Attempt['redacted'] {
+  redacted(check: ReadyCheck, controls: PiiControls | null): Attempt['redacted'] {
     const { types } = must(controls, 'only PII controls redact');
-    const { pii } = requestOf(check);
-    const scan = check.scannedFor === types && pii !== null ? pii : undefined;
-    const asked = must(check.asked, 'a check that was read');
+    const { asked, scannedFor } = check;
+    const { pii } = check.request;
+    const scan = scannedFor === types && pii !== null ? pii : undefined;
     return this.#scans.spend(() => redactRequest(asked, types, scan));
   }
 
   /** At a gate with PII controls the permission is scanned too, within what a turn may spend on that. */
-  contextOf(check: Check, gate: CompiledGate | null): RecordContext {
-    const { permissionKey, domain } = requestOf(check);
+  contextOf(check: ReadyCheck, gate: CompiledGate | null): RecordContext {
+    const { permissionKey, domain } = check.request;
     const { state } = this.#deps;
     const controls = gate?.pii ?? null;
     return {
@@ -265,8 +262,8 @@ export class Section {
   }
 
   /** What the person is shown who answers this check. */
-  displayOf(check: Check, gate: CompiledGate | null): ApprovalDisplay | null {
-    const { display } = requestOf(check);
+  displayOf({ request }: ReadyCheck, gate: CompiledGate | null): ApprovalDisplay | null {
+    const { display } = request;
     return this.#scans.spend(() => displayOnApproval(display, gate?.pii ?? null));
   }
 
@@ -280,9 +277,6 @@ const holdsBeginLater = (): ApiError =>
   new ApiError('service_unavailable', {
     message: 'Money cannot be held yet: records are in form 1 until RECORDS_V2_AFTER_S is over.',
   });
-
-const requestOf = ({ request }: Check): RequestFacts =>
-  must(request, 'a check is read before its token is verified');
 
 const isPending = (
   policy: CompiledPolicy,

@@ -19,7 +19,13 @@ import {
 } from '../../shared/wire/api/check.ts';
 import type { Answers } from '../decide/answers.ts';
 import { type Authenticate, type Caller, refuseSuspended } from '../decide/callers.ts';
-import type { Check, CheckHead } from '../decide/check.ts';
+import {
+  type CheckHead,
+  isReady,
+  type OpenCheck,
+  type ReadyCheck,
+  type ReceivedCheck,
+} from '../decide/check.ts';
 import { refuseWhereDisowned } from '../decide/refuse-where-disowned.ts';
 import type { CheckResponder } from '../decide/replies.ts';
 import { type EnforcementState, findGate } from '../decide/section.ts';
@@ -38,11 +44,13 @@ export interface IntakeDeps {
   readonly clock: Clock;
 }
 
+type WhenReady = (check: ReadyCheck) => void;
+
 /**
  * The way of every check, however it comes (contract §5, in that order). What is different about HTTP, a
  * batch, a stream, AuthZEN, a proxy and a call in this process is words in and words out.
  *
- *     admit ──> open ──its words are read──> prepare ──passport known or verified──> decide (settle/decider.ts)
+ *     admit ──> open ──its words are read──> prepare ──ready, at once or later──> decide (settle/decider.ts)
  *
  * A sender of several checks has a lane (lane.ts), in which they are read and decided in order, in turn with
  * other senders.
@@ -51,7 +59,7 @@ export class Intake {
   /** The passport of a token that verified here before. */
   readonly known: (token: string) => VerifiedPassport | null;
   readonly #deps: IntakeDeps;
-  readonly #decideVerified = (check: Check): void => this.decide(check, this.moment());
+  readonly #decideReady = (check: ReadyCheck): void => this.decide(check, this.moment());
 
   constructor(deps: IntakeDeps) {
     this.#deps = deps;
@@ -97,19 +105,18 @@ export class Intake {
    * A check was admitted, and came at `arrivedAtMs`: its deadline counts from there. Throws `overloaded`
    * where that is over.
    */
-  open(head: CheckHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis, moment: Moment): Check {
+  open(head: CheckHead, responder: CheckResponder, arrivedAtMs: MonotonicMillis, moment: Moment): OpenCheck {
     refuseLate(arrivedAtMs, moment);
     return this.#deps.answers.open(head, responder, arrivedAtMs);
   }
 
   /**
-   * A check was read. What cannot be decided is refused before any cryptography; null then. The passport of
-   * the check is settled when this returns, or `whenVerified` is called later, once. Never throws.
+   * A check was read. What cannot be decided is refused before any cryptography; null then. The check is
+   * ready when this returns, or `whenReady` is called later, once. Never throws.
    */
-  prepare(check: Check, read: ReadCheck, whenVerified: (check: Check) => void): Check | null {
+  prepare(check: OpenCheck, read: ReadCheck, whenReady: WhenReady): ReceivedCheck | null {
     try {
-      this.#prepare(check, read, whenVerified);
-      return check;
+      return this.#prepare(check, read, whenReady);
     } catch (error) {
       this.refuse(check, error);
       return null;
@@ -117,68 +124,66 @@ export class Intake {
   }
 
   #prepare(
-    check: Check,
+    check: OpenCheck,
     { call, canonical, passport, accept }: ReadCheck,
-    whenVerified: (check: Check) => void,
-  ): void {
+    whenReady: WhenReady,
+  ): ReceivedCheck {
     const { state, verifier } = this.#deps;
     const { request } = call;
     const found = passport ?? verifier.known(call.passport);
     if (check.gateId === null) check.gateId = parseGateChoice(request);
     else refuseOtherGate(request, check.gateId);
-    check.asked = request;
-    check.request = parseRequestFacts(request, 'request', canonical);
-    if (check.request.proof.kind !== 'none') check.shownToken = call.passport;
-    refuseHoldWithoutGate(check.request, check.gateId);
-    check.wantsReceipt = request['receipt'] === true;
-    check.accept = accept ?? null;
+    const facts = parseRequestFacts(request, 'request', canonical);
+    refuseHoldWithoutGate(facts, check.gateId);
+    const received = check.receive(call, facts, accept ?? null);
     const gate = check.gateId === null ? null : findGate(state, check.gateId, check.caller);
-    if (found !== null && found.source === null) check.token = { kind: 'verified', passport: found };
-    else this.#settleToken(check, { token: call.passport, found, gate }, whenVerified);
+    if (found !== null && found.source === null) received.verified({ kind: 'verified', passport: found });
+    else this.#settleToken(received, { token: call.passport, found, gate }, whenReady);
+    return received;
   }
 
   /** Of a token that is not known here as one of this service. `found`: what it is without a gate. */
   #settleToken(
-    check: Check,
+    check: ReceivedCheck,
     of: {
       readonly token: string;
       readonly found: VerifiedPassport | null;
       readonly gate: CompiledGate | null;
     },
-    whenVerified: (check: Check) => void,
+    whenReady: WhenReady,
   ): void {
     const { state, verifier } = this.#deps;
     const { token, gate } = of;
     const place = { mode: check.caller.mode, issuers: state.issuersAt(gate) };
     const { name } = place.issuers;
     const found = name === '' ? of.found : verifier.known(token, name);
-    if (found !== null && isStill(found, place.mode)) check.token = { kind: 'verified', passport: found };
-    else this.#verify(check, { token, place }, whenVerified);
+    if (found !== null && isStill(found, place.mode)) check.verified({ kind: 'verified', passport: found });
+    else this.#verify(check, { token, place }, whenReady);
   }
 
   #verify(
-    check: Check,
+    check: ReceivedCheck,
     { token, place }: { readonly token: string; readonly place: Place },
-    whenVerified: (check: Check) => void,
+    whenReady: WhenReady,
   ): void {
     let isPreparing = true;
     this.#deps.verifier.verify(token, place, (outcome) => {
-      check.token = outcome;
-      if (!isPreparing) whenVerified(check);
+      const ready = check.verified(outcome);
+      if (!isPreparing) whenReady(ready);
     });
     isPreparing = false;
   }
 
   /**
-   * A check whose passport is settled. Does nothing for one without a client, and refuses one whose turn came
-   * after its deadline. Never throws.
+   * Does nothing for a check without a client, and refuses one whose turn came after its deadline. Never
+   * throws.
    */
-  decide(check: Check, moment: Moment): void {
+  decide(check: ReadyCheck, moment: Moment): void {
     const { answers, decider } = this.#deps;
     if (!answers.isWanted(check)) return;
     try {
       refuseLate(check.openedAtMs, moment);
-      if (check.token?.kind === 'verified') check.accept?.(check.token.passport);
+      if (check.token.kind === 'verified') check.accept?.(check.token.passport);
       decider.decide(check, moment);
     } catch (error) {
       answers.answerError(check, error);
@@ -186,13 +191,13 @@ export class Intake {
   }
 
   /** `prepare` and `decide`, for a check that waits for no turn. Never throws. */
-  ask(check: Check, read: ReadCheck, moment: Moment): void {
-    const prepared = this.prepare(check, read, this.#decideVerified);
-    if (prepared !== null && check.token !== null) this.decide(check, moment);
+  ask(check: OpenCheck, read: ReadCheck, moment: Moment): void {
+    const received = this.prepare(check, read, this.#decideReady);
+    if (received !== null && isReady(received)) this.decide(received, moment);
   }
 
   /** The check is answered with an error. */
-  refuse(check: Check, error: unknown): void {
+  refuse(check: OpenCheck, error: unknown): void {
     this.#deps.answers.answerError(check, error);
   }
 }

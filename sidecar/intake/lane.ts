@@ -1,5 +1,5 @@
 import type { Moment } from '../../shared/runtime/clock.ts';
-import type { Check } from '../decide/check.ts';
+import { isReady, type ReceivedCheck } from '../decide/check.ts';
 import type { Intake } from './intake.ts';
 import type { TurnBudget, Turns, Worker } from './turns.ts';
 
@@ -9,10 +9,10 @@ export interface LaneSource {
   readonly isHeld: boolean;
   readonly hasNext: boolean;
   /**
-   * Reads the next check and prepares it; `whenVerified`: for `Intake.prepare`. Null: it was answered. Takes
+   * Reads the next check and prepares it; `whenReady`: for `Intake.prepare`. Null: it was answered. Takes
    * the bytes that were read off the budget. Must not throw.
    */
-  next(moment: Moment, budget: TurnBudget, whenVerified: () => void): Check | null;
+  next(moment: Moment, budget: TurnBudget, whenReady: () => void): ReceivedCheck | null;
 }
 
 /**
@@ -26,7 +26,7 @@ export class Lane implements Worker {
   readonly #source: LaneSource;
   readonly #checksPerStep: number;
   /** Read, and not decided yet: the passport of the first one is being verified. */
-  readonly #read: Check[] = [];
+  readonly #read: ReceivedCheck[] = [];
   readonly #wake = (): void => this.#turns.wants(this);
 
   /** `checksPerStep`: taken before other lanes have their step. */
@@ -65,10 +65,10 @@ export class Lane implements Worker {
   /** False: there is nothing to read or decide now. */
   #next(budget: TurnBudget): boolean {
     const [first] = this.#read;
-    if (first !== undefined && (first.token !== null || !first.isOpen)) {
+    if (first !== undefined && (isReady(first) || !first.isOpen)) {
       this.#read.shift();
       budget.checks -= 1;
-      this.#intake.decide(first, this.#intake.moment());
+      if (isReady(first)) this.#intake.decide(first, this.#intake.moment());
       return true;
     }
     if (!this.#source.hasNext) return false;
@@ -76,7 +76,7 @@ export class Lane implements Worker {
     const moment = this.#intake.moment();
     const check = this.#source.next(moment, budget, this.#wake);
     if (check === null) return true;
-    if (check.token !== null && this.#read.length === 0) this.#intake.decide(check, moment);
+    if (isReady(check) && this.#read.length === 0) this.#intake.decide(check, moment);
     else this.#read.push(check);
     return true;
   }

@@ -5,7 +5,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Moment } from '../../shared/runtime/clock.ts';
 import type { Answers } from '../decide/answers.ts';
-import type { Check, CheckHead } from '../decide/check.ts';
+import type { CheckHead, ReceivedCheck } from '../decide/check.ts';
 import type { CheckReply, CheckResponder } from '../decide/replies.ts';
 import type { Responder } from '../http/server.ts';
 import type { Intake } from './intake.ts';
@@ -104,7 +104,7 @@ export class SeveralChecks implements LaneSource {
     return work?.hasNext === true && !this.#options.responder.isAborted;
   }
 
-  next(moment: Moment, budget: TurnBudget, whenVerified: () => void): Check | null {
+  next(moment: Moment, budget: TurnBudget, whenReady: () => void): ReceivedCheck | null {
     this.#work ??= this.#list(moment, budget);
     const work = this.#work;
     const item = work?.next();
@@ -115,7 +115,7 @@ export class SeveralChecks implements LaneSource {
     try {
       const { head, read } = item();
       const check = intake.open(head, one, this.#arrivedAtMs, moment);
-      return intake.prepare(check, read, whenVerified);
+      return intake.prepare(check, read, whenReady);
     } catch (error) {
       const { requestId, traceparent } = this.#options;
       one.reply(answers.failure(error, requestId, traceparent));

@@ -17,7 +17,7 @@ import type { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import { type Answered, renderFirstPermit } from '../../shared/wire/api/decision.ts';
 import type { TraceHeaders } from '../../shared/wire/api/trace-context.ts';
 import type { Answers } from '../decide/answers.ts';
-import type { Check, Learned } from '../decide/check.ts';
+import type { Learned, ReadyCheck } from '../decide/check.ts';
 import { type Attempt, statementOf } from '../decide/record.ts';
 import { answerReply, DecisionReply } from '../decide/replies.ts';
 import type { Section } from '../decide/section.ts';
@@ -53,7 +53,7 @@ export class Asking implements Learned {
   /** Windows with less left in the ledger than the request needs. Null: the ledger has refused none. */
   shortage: Shortage | null = null;
   readonly #deps: AskingDeps;
-  readonly #check: Check;
+  readonly #check: ReadyCheck;
   readonly #run: Run;
   /** All its waiting ends here, counted from its first question on. */
   readonly #untilMs: MonotonicMillis;
@@ -69,7 +69,7 @@ export class Asking implements Learned {
   /** `decideAgain`: takes the check through the section once more, and calls `decided`. */
   constructor(
     deps: AskingDeps,
-    check: Check,
+    check: ReadyCheck,
     options: {
       readonly attempt: Attempt;
       readonly untilMs: MonotonicMillis;

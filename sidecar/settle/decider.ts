@@ -12,7 +12,7 @@ import { type Clock, type Moment, momentOf } from '../../shared/runtime/clock.ts
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { RetryWaits } from '../../shared/runtime/retry-waits.ts';
 import type { Spool } from '../attest/spool.ts';
-import type { Check } from '../decide/check.ts';
+import type { ReadyCheck } from '../decide/check.ts';
 import type { Attempt } from '../decide/record.ts';
 import type { CatchUp } from '../replica/catch-up.ts';
 import { Asking, type AskingDeps } from './asking.ts';
@@ -59,7 +59,7 @@ export class Decider {
   }
 
   /** `moment`: of this very call of the event loop. Never throws. */
-  decide(check: Check, moment: Moment): void {
+  decide(check: ReadyCheck, moment: Moment): void {
     this.#pass(check, moment, null);
   }
 
@@ -69,7 +69,7 @@ export class Decider {
   }
 
   /** `asking`: of a check that was decided before. */
-  #pass(check: Check, moment: Moment, asking: Asking | null): void {
+  #pass(check: ReadyCheck, moment: Moment, asking: Asking | null): void {
     const { section, answers } = this.#deps;
     try {
       const passed = section.decide(check, moment);
@@ -88,12 +88,12 @@ export class Decider {
   }
 
   /** After a wait: nothing is taken or recorded for a client that has gone. */
-  #again(check: Check, asking: Asking | null): void {
+  #again(check: ReadyCheck, asking: Asking | null): void {
     const { answers, clock } = this.#deps;
     if (answers.isWanted(check)) this.#pass(check, momentOf(clock), asking);
   }
 
-  #ask(check: Check, attempt: Attempt): Asking {
+  #ask(check: ReadyCheck, attempt: Attempt): Asking {
     const { clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
     const asking: Asking = new Asking(this.#asking, check, {
       attempt,

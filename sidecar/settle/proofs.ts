@@ -1,12 +1,12 @@
 import type { PresentedProof, VerifiedPassport, VerifiedProof } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { must, unreachable } from '../../shared/errors/assert.ts';
+import { assert, must, unreachable } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { MonotonicMillis } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
 import { type OpenedProof, openProof } from '../../shared/verification/open-proof.ts';
 import type { Answers } from '../decide/answers.ts';
-import type { Check } from '../decide/check.ts';
+import type { ReadyCheck } from '../decide/check.ts';
 import type { SignatureOutcome, SignatureQueue } from '../verify/signature-queue.ts';
 import type { ClaimOutcome, ProofClaims } from './proof-claims.ts';
 import type { ProofMemory } from './proof-memory.ts';
@@ -43,17 +43,16 @@ export class Proofs {
    * Calls `again` once more is known, in a later turn or at once. Answers the check where nothing can be
    * known.
    */
-  settle(check: Check, again: () => void): void {
-    const request = must(check.request, 'a check that was decided was read');
-    const { proof } = request;
+  settle(check: ReadyCheck, again: () => void): void {
+    const { proof } = check.request;
     if (proof.kind === 'verified') this.#claim(check, proof, again);
     else this.#verify(check, again);
   }
 
-  #verify(check: Check, again: () => void): void {
+  #verify(check: ReadyCheck, again: () => void): void {
     const passport = passportOf(check);
     const token = must(check.shownToken, 'a check with a proof keeps its token');
-    const { proof } = must(check.asked, 'a check that was read');
+    const { proof } = check.asked;
     const opened = openProof(proof, { ...passport, token });
     if (opened === null) {
       this.#found(check, { kind: 'invalid' }, again);
@@ -65,7 +64,7 @@ export class Proofs {
     );
   }
 
-  #onSignature(check: Check, opened: OpenedProof, outcome: SignatureOutcome, again: () => void): void {
+  #onSignature(check: ReadyCheck, opened: OpenedProof, outcome: SignatureOutcome, again: () => void): void {
     switch (outcome) {
       case 'valid':
         this.#use(check, opened, again);
@@ -89,7 +88,7 @@ export class Proofs {
     }
   }
 
-  #use(check: Check, { scheme, fromMs, untilMs, replayName }: OpenedProof, again: () => void): void {
+  #use(check: ReadyCheck, { scheme, fromMs, untilMs, replayName }: OpenedProof, again: () => void): void {
     const { memory, claims, clock } = this.#deps;
     const nowMs = clock.now();
     // One that is out of time takes no place among those that were used.
@@ -107,7 +106,7 @@ export class Proofs {
     this.#found(check, use === 'first' ? verified : { kind: 'replayed' }, again);
   }
 
-  #claim(check: Check, proof: VerifiedProof, again: () => void): void {
+  #claim(check: ReadyCheck, proof: VerifiedProof, again: () => void): void {
     const { claims, clock, quotaWaitMs = limits.quotaWaitMsMax } = this.#deps;
     const claim = must(check.proofClaim, 'a proof that was verified was used here');
     const untilMs = (clock.monotonic() + quotaWaitMs) as MonotonicMillis;
@@ -118,13 +117,12 @@ export class Proofs {
     });
   }
 
-  #found(check: Check, proof: PresentedProof, again: () => void): void {
-    const request = must(check.request, 'a check that was decided was read');
-    check.request = { ...request, proof };
+  #found(check: ReadyCheck, proof: PresentedProof, again: () => void): void {
+    check.request = { ...check.request, proof };
     again();
   }
 
-  #refuse(check: Check, error: ApiError): void {
+  #refuse(check: ReadyCheck, error: ApiError): void {
     const { answers } = this.#deps;
     if (answers.isWanted(check)) answers.answerError(check, error);
   }
@@ -145,9 +143,8 @@ function claimed(proof: VerifiedProof, outcome: ClaimOutcome): PresentedProof | 
   }
 }
 
-function passportOf({ token }: Check): VerifiedPassport {
-  const outcome = must(token, 'a check is decided when its token is settled');
-  // The proof comes after the checks of the passport.
-  if (outcome.kind !== 'verified') throw new Error('only a verified passport has a proof');
-  return outcome.passport;
+/** The proof comes after the checks of the passport. */
+function passportOf({ token }: ReadyCheck): VerifiedPassport {
+  assert(token.kind === 'verified', 'only a verified passport has a proof');
+  return token.passport;
 }

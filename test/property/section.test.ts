@@ -22,7 +22,7 @@ import { noForeignIssuers } from '../../shared/verification/foreign-issuers.ts';
 import { parseRequestFacts } from '../../shared/wire/api/check.ts';
 import type { SharedPart } from '../../sidecar/attest/spool-segment.ts';
 import { authenticator, type Caller } from '../../sidecar/decide/callers.ts';
-import { Check } from '../../sidecar/decide/check.ts';
+import { Check, type ReadyCheck } from '../../sidecar/decide/check.ts';
 import { decideLimits } from '../../sidecar/decide/limits.ts';
 import { type Attempt, recordOf } from '../../sidecar/decide/record.ts';
 import { DecisionReply } from '../../sidecar/decide/replies.ts';
@@ -242,15 +242,13 @@ class World {
       traceparent: '',
       tracestate: '',
     };
-    const check = new Check(answerer, head, responder, 0 as MonotonicMillis);
-    check.asked = asked;
-    check.request = parseRequestFacts(asked);
-    check.token = { kind: 'verified', passport };
-    return check;
+    const check = new Check(answerer, head, responder, 0 as MonotonicMillis, null);
+    const received = check.receive({ passport: 'token', request: asked }, parseRequestFacts(asked), null);
+    return received.verified({ kind: 'verified', passport });
   }
 
   /** What is answered at once, or null where the request has to ask. */
-  decide(check: Check): string | null {
+  decide(check: ReadyCheck): string | null {
     const passed = this.section.decide(check, momentOf(this.deps.clock));
     if (passed === 'recorded') return must(check.decided, 'it is recorded').body;
     expect(typeof passed, 'little is scanned in a turn').toBe('object');
@@ -258,7 +256,7 @@ class World {
   }
 
   /** The reference. */
-  decidePlainly(check: Check): string | null {
+  decidePlainly(check: ReadyCheck): string | null {
     const { authenticate, state, random, leases, clock } = this.deps;
     const { monotonicMs, nowMs } = momentOf(clock);
     authenticate(must(check.authorization, 'a key'), 'enforcement:check', nowMs);
@@ -266,11 +264,10 @@ class World {
     if (check.gateId !== null && gate?.mode !== check.caller.mode) throw new ApiError('gate_not_found');
     const accountId = must(state.accountId, 'it is loaded');
     const policy = gate ?? noGate({ accountId, mode: check.caller.mode });
-    if (check.token?.kind !== 'verified') throw new Error('all of them verified');
+    if (check.token.kind !== 'verified') throw new Error('all of them verified');
     const { passport } = check.token;
     const facts = { kind: 'verified', passport, standing: state.standing(passport, monotonicMs) } as const;
-    const asked = must(check.asked, 'read');
-    const read = must(check.request, 'read');
+    const { asked, request: read } = check;
     const request = policy.pii === null ? read : { ...read, pii: scanPii(asked, policy.pii.types) };
     const view = leases.view(gate, passport, null);
     const held = [...view.spendWindows, ...view.rateWindows].map(({ lease }) => lease);

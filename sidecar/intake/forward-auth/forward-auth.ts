@@ -3,7 +3,7 @@ import type { CompiledRoutes } from '../../../shared/decision/compile-routes.ts'
 import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { PassportId, RequestId } from '../../../shared/model/ids.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
-import type { Check, CheckHead } from '../../decide/check.ts';
+import type { CheckHead, OpenCheck } from '../../decide/check.ts';
 import { type CheckReply, type CheckResponder, errorReply } from '../../decide/replies.ts';
 import type { IgnoredBody, Reply, RequestHead, Responder } from '../../http/server.ts';
 import type { Intake } from '../intake.ts';
@@ -94,7 +94,7 @@ export class ForwardAuth {
 class ForwardedCheck implements CheckResponder {
   readonly #responder: Responder;
   readonly #withoutPermission: string | null;
-  #check: Check | null = null;
+  #check: OpenCheck | null = null;
 
   constructor(responder: Responder, withoutPermission: string | null) {
     this.#responder = responder;

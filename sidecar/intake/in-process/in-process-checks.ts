@@ -18,7 +18,7 @@ import type { Random } from '../../../shared/runtime/random.ts';
 import { parseGateChoice } from '../../../shared/wire/api/check.ts';
 import { parseCheckBatch } from '../../../shared/wire/api/check-batch.ts';
 import type { TraceHeaders } from '../../../shared/wire/api/trace-context.ts';
-import type { Check, CheckHead } from '../../decide/check.ts';
+import type { CheckHead, OpenCheck } from '../../decide/check.ts';
 import type { CheckReply, CheckResponder } from '../../decide/replies.ts';
 import type { Reply } from '../../http/server.ts';
 import type { Intake } from '../intake.ts';
@@ -49,7 +49,7 @@ export interface InProcessDeps extends SeveralChecksDeps {
 
 /** A check that is decided in a later turn of the event loop. */
 interface Waiting {
-  readonly check: Check;
+  readonly check: OpenCheck;
   readonly read: ReadCheck;
 }
 

@@ -8,7 +8,7 @@ import type { Moment } from '../../../shared/runtime/clock.ts';
 import { PassingMap } from '../../../shared/runtime/passing-map.ts';
 import type { TraceHeaders } from '../../../shared/wire/api/trace-context.ts';
 import type { Answers } from '../../decide/answers.ts';
-import type { Check } from '../../decide/check.ts';
+import type { ReceivedCheck } from '../../decide/check.ts';
 import type { Reply, Responder, StreamListener, StreamSocket } from '../../http/server.ts';
 import type { Intake } from '../intake.ts';
 import { Lane, type LaneSource } from '../lane.ts';
@@ -267,7 +267,7 @@ export class Stream implements StreamListener, LaneSource {
     return own;
   }
 
-  next(moment: Moment, budget: TurnBudget, whenVerified: () => void): Check | null {
+  next(moment: Moment, budget: TurnBudget, whenReady: () => void): ReceivedCheck | null {
     const unread = this.#unread.shift();
     if (unread === undefined) return null;
     budget.bytes -= unread.bytes;
@@ -295,7 +295,7 @@ export class Stream implements StreamListener, LaneSource {
       const head = { requestId, caller, authorization, gateId, traceparent, tracestate };
       const check = intake.open(head, frame, unread.arrivedAtMs, moment);
       this.#unansweredIds.set(named.id, true);
-      return intake.prepare(check, read, whenVerified);
+      return intake.prepare(check, read, whenReady);
     } catch (error) {
       this.#count(-unread.bytes);
       this.#reply(idJson, this.#deps.answers.failure(error, requestId, trace.traceparent));

@@ -8,7 +8,7 @@ import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
 import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { RequestId } from '../../../shared/model/ids.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
-import type { Check, CheckHead } from '../../../sidecar/decide/check.ts';
+import type { CheckHead, OpenCheck, ReadyCheck } from '../../../sidecar/decide/check.ts';
 import { errorReply } from '../../../sidecar/decide/replies.ts';
 import { KeptBodies } from '../../../sidecar/intake/kept-bodies.ts';
 import { SeveralChecks, type SeveralChecksDeps } from '../../../sidecar/intake/several-checks.ts';
@@ -26,13 +26,12 @@ const refused = errorReply(new ApiError('overloaded'), requestId);
 const moment = { monotonicMs: 0 as MonotonicMillis, nowMs: 0 as UnixMillis };
 const deps: SeveralChecksDeps = {
   intake: {
-    open: (_head, responder) => ({ responder, token: null }) as Check,
+    open: (_head, responder) => ({ responder, token: null }) as OpenCheck,
     prepare: (check, { call }) => {
-      check.asked = call.request;
-      check.token = { kind: 'verified', passport: {} as VerifiedPassport };
-      return check;
+      const token = { kind: 'verified', passport: {} as VerifiedPassport };
+      return Object.assign(check, { asked: call.request, token }) as ReadyCheck;
     },
-    decide: ({ responder, asked }) => responder.reply({ ...refused, body: text(asked?.['n']) }),
+    decide: ({ responder, asked }) => responder.reply({ ...refused, body: text(asked['n']) }),
     moment: () => moment,
   },
   answers: { failure: () => refused },

@@ -6,7 +6,7 @@ import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { MonotonicMillis, UnixMillis } from '../../../shared/model/time.ts';
-import type { Check, CheckHead } from '../../../sidecar/decide/check.ts';
+import type { CheckHead, OpenCheck, ReadyCheck } from '../../../sidecar/decide/check.ts';
 import { type CheckReply, errorReply } from '../../../sidecar/decide/replies.ts';
 import { KeptBodies } from '../../../sidecar/intake/kept-bodies.ts';
 import { intakeLimits } from '../../../sidecar/intake/limits.ts';
@@ -17,6 +17,7 @@ import {
   type SeveralChecksDeps,
 } from '../../../sidecar/intake/several-checks.ts';
 import { Turns } from '../../../sidecar/intake/turns.ts';
+import type { TokenOutcome } from '../../../sidecar/verify/verifier.ts';
 import { keepBusy } from '../../support/base/keep-busy.ts';
 
 const requestId = 'req_01' as RequestId;
@@ -30,19 +31,16 @@ function ports() {
   let aheadMs = 0;
   const deps: SeveralChecksDeps = {
     intake: {
-      open: (_head, responder) => ({ responder, token: null, isOpen: true }) as Check,
-      prepare: (check, { call }, whenVerified) => {
-        check.asked = call.request;
-        if (call.passport === 'known') check.token = { kind: 'verified', passport: {} as VerifiedPassport };
-        else
-          verifications.push(() => {
-            check.token = { kind: 'overloaded' };
-            whenVerified(check);
-          });
-        return check;
+      open: (_head, responder) => ({ responder, token: null, isOpen: true }) as OpenCheck,
+      prepare: (check, { call }, whenReady) => {
+        const ready = Object.assign(check, { asked: call.request }) as ReadyCheck;
+        const settle = (token: TokenOutcome): ReadyCheck => Object.assign(ready, { token });
+        if (call.passport === 'known') settle({ kind: 'verified', passport: {} as VerifiedPassport });
+        else verifications.push(() => whenReady(settle({ kind: 'overloaded' })));
+        return ready;
       },
       decide: ({ responder, asked: request }) => {
-        const n = request?.['n'];
+        const n = request['n'];
         asked.push(n);
         const error = new ApiError('invalid_request');
         answers.push(() => responder.reply({ status: 200, requestId, body: String(n), error }));

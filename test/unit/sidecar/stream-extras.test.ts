@@ -5,7 +5,7 @@ import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import { momentOf, systemClock } from '../../../shared/runtime/clock.ts';
 import type { Caller } from '../../../sidecar/decide/callers.ts';
-import type { Check } from '../../../sidecar/decide/check.ts';
+import type { OpenCheck, ReceivedCheck } from '../../../sidecar/decide/check.ts';
 import { errorReply } from '../../../sidecar/decide/replies.ts';
 import { streamLimits } from '../../../sidecar/intake/stream/limits.ts';
 import { Stream } from '../../../sidecar/intake/stream/stream.ts';
@@ -25,8 +25,8 @@ function openStream(unansweredBytes: number, bufferedBytes = 0) {
     {
       intake: {
         admit: () => ({}) as Caller,
-        open: () => ({ token: null, isOpen: true }) as Check,
-        prepare: (check) => check,
+        open: () => ({ token: null, isOpen: true }) as OpenCheck,
+        prepare: (check) => check as ReceivedCheck,
         decide: () => undefined,
         moment: () => momentOf(systemClock),
       },

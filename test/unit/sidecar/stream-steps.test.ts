@@ -5,7 +5,7 @@ import type { VerifiedPassport } from '../../../shared/decision/facts.ts';
 import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
 import { momentOf, systemClock } from '../../../shared/runtime/clock.ts';
 import type { Caller } from '../../../sidecar/decide/callers.ts';
-import type { Check } from '../../../sidecar/decide/check.ts';
+import type { OpenCheck, ReadyCheck } from '../../../sidecar/decide/check.ts';
 import { intakeLimits } from '../../../sidecar/intake/limits.ts';
 import { streamLimits } from '../../../sidecar/intake/stream/limits.ts';
 import { Stream, type StreamDeps } from '../../../sidecar/intake/stream/stream.ts';
@@ -28,13 +28,12 @@ it.each([
     const deps: StreamDeps = {
       intake: {
         admit: () => ({}) as Caller,
-        open: () => ({ token: null }) as Check,
+        open: () => ({ token: null }) as OpenCheck,
         prepare: (check, { call }) => {
-          check.token = { kind: 'verified', passport: {} as VerifiedPassport };
-          check.asked = call.request;
-          return check;
+          const token = { kind: 'verified', passport: {} as VerifiedPassport };
+          return Object.assign(check, { asked: call.request, token }) as ReadyCheck;
         },
-        decide: ({ asked }) => decided.push(asked?.['of']),
+        decide: ({ asked }) => decided.push(asked['of']),
         moment: () => momentOf(systemClock),
       },
       answers: { failure: never, countShed: never },

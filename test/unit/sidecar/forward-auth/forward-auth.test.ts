@@ -4,7 +4,7 @@ import type { VerifiedPassport } from '../../../../shared/decision/facts.ts';
 import { ApiError } from '../../../../shared/errors/api-error.ts';
 import type { ApiKeyId, PassportId, RequestId } from '../../../../shared/model/ids.ts';
 import { momentOf, systemClock } from '../../../../shared/runtime/clock.ts';
-import type { Check } from '../../../../sidecar/decide/check.ts';
+import type { OpenCheck } from '../../../../sidecar/decide/check.ts';
 import { type CheckReply, errorReply } from '../../../../sidecar/decide/replies.ts';
 import type { Reply } from '../../../../sidecar/http/server.ts';
 import { ForwardAuth } from '../../../../sidecar/intake/forward-auth/forward-auth.ts';
@@ -88,7 +88,7 @@ describe('a question', () => {
           },
           admitPeer: () => ({ mode: 'live', keyId: null }),
           refuseUnknownGate: () => undefined,
-          open: (_head, to) => ({ responder: to, token }) as Check,
+          open: (_head, to) => ({ responder: to, token }) as OpenCheck,
           ask: (check, { call }) => {
             asked.push(call);
             check.responder.reply(reply);
