@@ -1,5 +1,6 @@
 import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import { ApiError, invalidRequest } from '../../../shared/errors/api-error.ts';
+import { assert } from '../../../shared/errors/assert.ts';
 import type { ApiKeyId, RequestId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { Mode } from '../../../shared/model/mode.ts';
@@ -40,6 +41,8 @@ export interface StreamDeps {
   readonly onClose: (stream: Stream) => void;
 }
 
+type StreamState = 'open' | 'stopping' | 'ending' | 'closed';
+
 /** A message that was not looked at yet. */
 interface UnreadFrame {
   /** As it came, or its text where all of its characters are ASCII. */
@@ -51,8 +54,14 @@ interface UnreadFrame {
 /**
  * One WebSocket whose frames are checks (contract §16). They are read and decided in the order in which they
  * came, in a lane (lane.ts); an answer leaves when it is there. Unread frames also wait while the client does
- * not read its answers. Whatever the connection is closed for, its frames are then aborted requests: nothing
- * more is taken for them.
+ * not read its answers.
+ *
+ *     open ──stop──> stopping ──all frames that came have their answers──> closed
+ *       └───────────────┴──an answer says that its key has ended──> ending ──that answer is sent──> closed
+ *     any ──its connection ends, or is cut off──> closed
+ *
+ * Whatever the connection is closed for, its frames are then aborted requests: nothing more is taken for
+ * them.
  */
 export class Stream implements StreamListener, LaneSource {
   readonly keyId: ApiKeyId;
@@ -72,12 +81,10 @@ export class Stream implements StreamListener, LaneSource {
    * once when it resumes, and reads what came meanwhile before it sweeps again.
    */
   #silentSweeps = 0;
-  #isStopping = false;
-  #isClosed = false;
-  /** An answer says so; the stream is closed after it. */
-  #isKeyEnded = false;
-  /** The client waits: see streamLimits.unansweredPause. */
-  #isWaiting = false;
+  /** Written by `#enter` alone. */
+  #state: StreamState = 'open';
+  /** Whether the connection is read: see streamLimits.unansweredPause. Written by `#read` alone. */
+  #reading: 'on' | 'paused' = 'on';
   /** Since the last turn of the event loop: see streamLimits.extrasPerTurnMax. */
   #extras = 0;
   /**
@@ -103,12 +110,12 @@ export class Stream implements StreamListener, LaneSource {
   }
 
   get isClosed(): boolean {
-    return this.#isClosed;
+    return this.#state === 'closed';
   }
 
   /** A sidecar that stops waits for no client to read: answers may then go up to the second bound. */
   get isHeld(): boolean {
-    return !this.#isStopping && this.#socket.bufferedBytes > streamLimits.bufferedBytesPause;
+    return this.#state !== 'stopping' && this.#socket.bufferedBytes > streamLimits.bufferedBytesPause;
   }
 
   get #unansweredCount(): number {
@@ -116,13 +123,13 @@ export class Stream implements StreamListener, LaneSource {
   }
 
   onMessage(bytes: Buffer, isBinary: boolean): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     this.#silentSweeps = 0;
     this.#deps.onFrame();
     const error = this.#faultOf(bytes, isBinary);
     if (error !== null) {
       if (!this.#takeExtra(extrasOfParse(bytes))) return;
-      this.#reply(this.#isStopping ? idJsonOf(bytes) : 'null', this.#failure(error));
+      this.#reply(this.#state === 'stopping' ? idJsonOf(bytes) : 'null', this.#failure(error));
       return;
     }
     if (!this.#hasRoom(bytes)) {
@@ -154,8 +161,8 @@ export class Stream implements StreamListener, LaneSource {
   }
 
   onClose(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    if (this.isClosed) return;
+    this.#enter('closed');
     this.#count(-this.#unansweredBytes);
     this.#unread.length = 0;
     this.#lane.clear();
@@ -176,7 +183,7 @@ export class Stream implements StreamListener, LaneSource {
       if (endsKey(error.status)) this.#close(closings.keyEnded);
     }
     // Of a client that waits nothing is read, its pongs included.
-    if (this.#isWaiting) return;
+    if (this.#reading === 'paused') return;
     this.#silentSweeps += 1;
     if (this.#silentSweeps >= streamLimits.silentSweepsMax) this.#socket.terminate();
     else if (this.#silentSweeps >= streamLimits.silentSweepsMax / 2) this.#socket.ping();
@@ -184,7 +191,8 @@ export class Stream implements StreamListener, LaneSource {
 
   /** Takes no more frames, and closes when those that came have their answers. */
   stop(): void {
-    this.#isStopping = true;
+    if (this.#state !== 'open') return;
+    this.#enter('stopping');
     this.#holdOrRelease();
     this.#lane.wake();
     this.#closeWhereStopped();
@@ -192,7 +200,7 @@ export class Stream implements StreamListener, LaneSource {
 
   /** By a frame, once. */
   answer(frame: Frame, reply: Reply): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     this.#unansweredIds.delete(frame.id);
     this.#count(-frame.bytes);
     this.#reply(frame.idJson, reply);
@@ -206,7 +214,8 @@ export class Stream implements StreamListener, LaneSource {
         message: `A frame must be at most ${limits.bodyBytesMax} bytes.`,
       });
     }
-    if (this.#isStopping) return new ApiError('service_unavailable', { message: closings.stopping.reason });
+    if (this.#state === 'stopping')
+      return new ApiError('service_unavailable', { message: closings.stopping.reason });
     return null;
   }
 
@@ -232,7 +241,7 @@ export class Stream implements StreamListener, LaneSource {
 
   /** False: the client sends too many, and its stream is closed. */
   #takeExtra(count: number): boolean {
-    if (this.#isClosed) return false;
+    if (this.isClosed) return false;
     if (this.#extras === 0) setImmediate(this.#endTurn);
     this.#extras += count;
     if (this.#extras <= streamLimits.extrasPerTurnMax) return true;
@@ -242,15 +251,25 @@ export class Stream implements StreamListener, LaneSource {
 
   /** Lets the client wait while it has too many frames without an answer, and reads the answers that come. */
   #holdOrRelease(): void {
-    const [countMin, bytesMin] = this.#isWaiting
+    const isPaused = this.#reading === 'paused';
+    const [countMin, bytesMin] = isPaused
       ? [streamLimits.unansweredResume + 1, streamLimits.unansweredBytesResume + 1]
       : [streamLimits.unansweredPause, streamLimits.unansweredBytesPause];
     const isFull = this.#unansweredCount >= countMin || this.#unansweredBytes >= bytesMin;
-    const mustHold = isFull && !this.isHeld && !this.#isStopping;
-    if (mustHold === this.#isWaiting || this.#isClosed) return;
-    this.#isWaiting = mustHold;
-    if (mustHold) this.#socket.pause();
+    const mustPause = isFull && !this.isHeld && this.#state !== 'stopping';
+    if (mustPause !== isPaused && !this.isClosed) this.#read(mustPause ? 'paused' : 'on');
+  }
+
+  #read(reading: 'on' | 'paused'): void {
+    this.#reading = reading;
+    if (reading === 'paused') this.#socket.pause();
     else this.#socket.resume();
+  }
+
+  #enter(state: StreamState): void {
+    assert(this.#state !== 'closed', 'a stream that is closed stays closed');
+    assert(state !== 'stopping' || this.#state === 'open', 'only an open stream stops');
+    this.#state = state;
   }
 
   /**
@@ -320,8 +339,8 @@ export class Stream implements StreamListener, LaneSource {
   }
 
   #reply(idJson: string, reply: Reply): void {
-    if (this.#isClosed) return;
-    if (endsKey(reply.status)) this.#isKeyEnded = true;
+    if (this.isClosed) return;
+    if (endsKey(reply.status)) this.#enter('ending');
     this.#answerWith(idJson, reply.body.slice(1));
   }
 
@@ -332,25 +351,25 @@ export class Stream implements StreamListener, LaneSource {
   }
 
   #flush(): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     const answers = this.#answers;
     this.#answers = [];
     this.#socket.send(answers);
-    if (this.#isKeyEnded) this.#close(closings.keyEnded);
+    if (this.#state === 'ending') this.#close(closings.keyEnded);
     else if (this.#socket.bufferedBytes > streamLimits.bufferedBytesMax) this.#close(closings.unread);
     else this.#closeWhereStopped();
-    if (this.#isWaiting) this.#holdOrRelease();
+    if (this.#reading === 'paused') this.#holdOrRelease();
   }
 
   #closeWhereStopped(): void {
     const isDone = this.#unansweredCount === 0 && this.#answers.length === 0;
-    if (this.#isStopping && isDone) this.#close(closings.stopping);
+    if (this.#state === 'stopping' && isDone) this.#close(closings.stopping);
   }
 
   #close({ code, reason }: (typeof closings)[keyof typeof closings]): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     // Its answer to the close frame is waited for.
-    if (this.#isWaiting) this.#socket.resume();
+    if (this.#reading === 'paused') this.#read('on');
     this.#socket.close(code, reason);
     this.onClose();
   }
