@@ -120,9 +120,19 @@ export interface Spool {
  *     open ──write fails──> broken ──segment ended, and a probe is written──> open
  *       ├──its folder is gone or was replaced──> adrift ──all is shipped, and a new folder is made──> open, in a new epoch
  *       └──fsync fails──> failed
- *     any ──close──> closed
+ *     any but failed ──close──> closed ──its last fsync fails──> failed
+ *
+ * What happens to an open spool may also happen to a broken one.
  */
 export type SpoolState = 'open' | 'broken' | 'adrift' | 'failed' | 'closed';
+
+const statesAfter: Readonly<Record<SpoolState, readonly SpoolState[]>> = {
+  open: ['broken', 'adrift', 'failed', 'closed'],
+  broken: ['broken', 'open', 'adrift', 'failed', 'closed'],
+  adrift: ['open', 'closed'],
+  closed: ['failed'],
+  failed: [],
+};
 
 type FsyncListener = (seconds: number) => void;
 
@@ -170,7 +180,8 @@ export async function openSpool(options: SpoolOptions): Promise<Spool> {
 const newEpoch = (random: Random): string => Buffer.from(random.bytes(16)).toString('hex');
 
 class FileSpool implements Spool {
-  state: SpoolState = 'open';
+  /** Written by `#enter` alone, with the reason why the spool takes no record. */
+  #state: SpoolState = 'open';
   #trouble: string | null = null;
   bytes = 0;
   failedTurns = 0;
@@ -230,9 +241,19 @@ class FileSpool implements Spool {
     this.#look = setInterval(() => this.#lookDown(), attestLimits.spoolLookMs).unref();
   }
 
+  get state(): SpoolState {
+    return this.#state;
+  }
+
+  #enter(state: SpoolState, trouble: string | null): void {
+    assert(statesAfter[this.#state].includes(state), 'a spool changes its state as SpoolState lists');
+    this.#state = state;
+    this.#trouble = trouble;
+  }
+
   get isFull(): boolean {
     return (
-      this.state !== 'open' ||
+      this.#state !== 'open' ||
       // Owners wait for a hanging disk: new ones would only wait longer.
       (this.#syncFirst && this.#writer.isHanging) ||
       !this.#turn.hasRoom ||
@@ -254,7 +275,7 @@ class FileSpool implements Spool {
   }
 
   appendVoid(entry: SettlementVoid, owner: RecordOwner): void {
-    if (this.state === 'open' && this.#turn.hasRoom) this.#appendJson(JSON.stringify(entry), owner);
+    if (this.#state === 'open' && this.#turn.hasRoom) this.#appendJson(JSON.stringify(entry), owner);
     else setImmediate(() => owner.onFailed());
   }
 
@@ -333,7 +354,7 @@ class FileSpool implements Spool {
 
   get lastError(): string | null {
     if (this.#trouble !== null) return this.#trouble;
-    return this.isFull && this.state === 'open'
+    return this.isFull && this.#state === 'open'
       ? `the spool is full: ${this.bytes} of ${this.bytesMax} bytes are taken`
       : null;
   }
@@ -344,8 +365,8 @@ class FileSpool implements Spool {
     if (this.#repairTimer !== null) clearTimeout(this.#repairTimer);
     const { epoch } = this.#writer;
     // Deciding has ended, and every answered record is in the files.
-    epoch.isCertain = this.state === 'open';
-    if (this.state !== 'failed') this.state = 'closed';
+    epoch.isCertain = this.#state === 'open';
+    if (this.#state !== 'failed') this.#enter('closed', this.#trouble);
     for (const writer of this.#writers.values()) await writer.close();
     epoch.isLive = false;
     await this.#hold.release();
@@ -375,7 +396,7 @@ class FileSpool implements Spool {
     const byteCount = this.#turn.seal();
     this.#turn.clear();
     this.#turnOwners = [];
-    const isWritten = this.state === 'open' && this.#tryWrite(byteCount, this.lastSeq - owners.length + 1);
+    const isWritten = this.#state === 'open' && this.#tryWrite(byteCount, this.lastSeq - owners.length + 1);
     if (!isWritten) {
       this.lastSeq = Math.max(0, this.lastSeq - owners.length);
       this.#notify(owners, 'onFailed');
@@ -446,10 +467,9 @@ class FileSpool implements Spool {
 
   /** After its last good byte the file holds part of the turn, all of it, or nothing. */
   #break(error: unknown): void {
-    this.#trouble = `the spool cannot be written to: ${messageOf(error)}`;
-    if (this.state === 'open')
+    if (this.#state === 'open')
       this.#logger.error({ err: error }, 'the spool cannot be written to; deciding stops');
-    this.state = 'broken';
+    this.#enter('broken', `the spool cannot be written to: ${messageOf(error)}`);
     this.#tryAgain(() => this.#repair());
   }
 
@@ -458,7 +478,7 @@ class FileSpool implements Spool {
    * the next one if there is room.
    */
   #repair(): void {
-    if (this.state !== 'broken') return;
+    if (this.#state !== 'broken') return;
     try {
       this.#writer.endSegment();
       if (!this.#writer.isGrounded) {
@@ -475,8 +495,7 @@ class FileSpool implements Spool {
 
   #reopen(message: string): void {
     this.#noteTrouble();
-    this.#trouble = null;
-    this.state = 'open';
+    this.#enter('open', null);
     this.#repairInMs = limits.retryFirstMs;
     this.#logger.warn({ directory: this.directory }, message);
   }
@@ -484,7 +503,7 @@ class FileSpool implements Spool {
   /** Runs between requests, so that readiness does not depend on the next one. */
   #lookDown(): void {
     void this.kept.trim().catch(() => undefined);
-    if (this.state !== 'open') return;
+    if (this.#state !== 'open') return;
     try {
       if (!this.#writer.isGrounded) this.#lose();
     } catch {
@@ -498,8 +517,7 @@ class FileSpool implements Spool {
    * folder may reappear.
    */
   #lose(): void {
-    this.state = 'adrift';
-    this.#trouble = 'the folder of the spool was removed or replaced';
+    this.#enter('adrift', 'the folder of the spool was removed or replaced');
     const { epoch } = this.#writer;
     this.#logger.error(
       { folder: epoch.folder, bytes: this.waitingBytes },
@@ -521,7 +539,7 @@ class FileSpool implements Spool {
   async #regain(): Promise<void> {
     const lost = this.#writer.epoch;
     try {
-      if (this.state !== 'adrift') return;
+      if (this.#state !== 'adrift') return;
       if (!this.epochs.includes(lost) && this.files.look(dirname(this.directory)) !== null) {
         const start = {
           epoch: newEpoch(this.#options.random),
@@ -530,8 +548,8 @@ class FileSpool implements Spool {
           isSole: false,
         };
         const epoch = await createEpoch(this.files, this.directory, start, this.#logger);
-        if (this.state !== 'adrift') return;
         await this.#writer.close();
+        if (this.#state !== 'adrift') return;
         this.#writers.delete(lost);
         this.#writer = this.#writerOf(epoch);
         this.lastSeq = 0;
@@ -549,13 +567,12 @@ class FileSpool implements Spool {
   #failSync(writer: EpochWriter, error: unknown): void {
     this.#noteTrouble();
     // A folder that is gone cannot be synced, and nothing depends on it any more.
-    if (writer !== this.#writer || this.state === 'adrift') return;
-    if (hasCode(error, 'ENOENT') && this.state !== 'closed') {
+    if (writer !== this.#writer || this.#state === 'adrift') return;
+    if (hasCode(error, 'ENOENT') && this.#state !== 'closed') {
       this.#lose();
       return;
     }
-    this.state = 'failed';
-    this.#trouble = `the spool cannot be synced to disk, restart the sidecar: ${messageOf(error)}`;
+    this.#enter('failed', `the spool cannot be synced to disk, restart the sidecar: ${messageOf(error)}`);
     this.#logger.error(
       { err: error },
       'the spool cannot be synced to disk; no decision is made until a restart',
