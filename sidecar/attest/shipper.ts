@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { must, unreachable } from '../../shared/errors/assert.ts';
+import { assert, must, unreachable } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { Random } from '../../shared/runtime/random.ts';
@@ -53,12 +53,26 @@ interface Shipment {
   readonly call: { isOver: boolean };
 }
 
+/** What the last call has shown. */
+type Progress =
+  | { readonly kind: 'shipping' }
+  /** `pauseMsMax`: before the next attempt. */
+  | { readonly kind: 'retrying'; readonly error: string; readonly pauseMsMax: number }
+  /** Nothing more is sent over this connection. */
+  | { readonly kind: 'superseded'; readonly connectionId: string };
+
+/** In the order in which they come; any but the last may be left out. */
+const lives = ['running', 'draining', 'stopping', 'stopped'] as const;
+type Life = (typeof lives)[number];
+
 /**
  * Ships the spool to the control plane: oldest epoch first, batch by batch, until each record is accepted.
  *
  *     shipping ──no usable answer──> retrying ──an answer──> shipping
  *        └────another connection has taken over────> superseded ──this process connects anew──> shipping
- *     any ──stop──> stopped
+ *
+ *     running ──drain──> draining ──all is accepted, or cannot be──────────────────────────────> stopped
+ *        └─────stop─────────┴──stop, or its time is over──> stopping ──the call in flight is over──┘
  *
  * Delivery is at least once, and the control plane deduplicates by (sidecar, epoch, number). So after a lost
  * answer the batch is sent again, and no cursor is kept on disk: after a restart the first answer shows how
@@ -78,9 +92,6 @@ interface Shipment {
  * `lastError`, until one of the two programs is replaced.
  */
 export class Shipper {
-  state: 'shipping' | 'retrying' | 'superseded' | 'stopped' = 'shipping';
-  /** Why the last call failed; null if it succeeded. */
-  lastError: string | null = null;
   shippedRecords = 0;
   /** Numbers given up, by reason. Anything but 0 needs attention. */
   readonly voidedRecords = { refused: 0, damaged: 0, missing: 0 } satisfies Record<VoidRun['void'], number>;
@@ -106,10 +117,10 @@ export class Shipper {
   #reader: EpochReader | null = null;
   /** Refused numbers of that epoch, kept in files. */
   readonly #refused = new Set<number>();
-  #supersededId: string | null = null;
-  #retryInMs: number = limits.retryFirstMs;
-  #isDraining = false;
-  #isStopping = false;
+  /** Written by `#enter` alone. */
+  #progress: Progress = { kind: 'shipping' };
+  /** Written by `#advance` alone. */
+  #life: Life = 'running';
   /** A history has begun that may lack what was shipped before. */
   #handInFor: string | null = null;
 
@@ -118,6 +129,15 @@ export class Shipper {
     this.#deps = deps;
     this.#intervalMs = deps.shipIntervalMs ?? attestLimits.shipIntervalMs;
     this.#finished = this.#run();
+  }
+
+  get state(): Progress['kind'] | 'stopped' {
+    return this.#life === 'stopped' ? 'stopped' : this.#progress.kind;
+  }
+
+  /** Why the last call failed; null if it succeeded. */
+  get lastError(): string | null {
+    return this.#progress.kind === 'retrying' ? this.#progress.error : null;
   }
 
   /** When the oldest unshipped record was decided; null if there is none. */
@@ -131,7 +151,7 @@ export class Shipper {
    * the rest.
    */
   async drain(timeoutMs: number): Promise<boolean> {
-    this.#isDraining = true;
+    this.#advance('draining');
     this.#wakeup.wake();
     let timer: NodeJS.Timeout | undefined;
     const timeIsOver = new Promise<void>((resolve) => {
@@ -139,7 +159,7 @@ export class Shipper {
     });
     await Promise.race([this.#finished, timeIsOver]);
     clearTimeout(timer);
-    this.#isStopping = true;
+    this.#advance('stopping');
     this.#wakeup.wake();
     return this.#isEverythingTaken;
   }
@@ -179,25 +199,39 @@ export class Shipper {
 
   /** Stops after the call in flight. */
   async stop(): Promise<void> {
-    this.#isStopping = true;
+    this.#advance('stopping');
     this.#wakeup.wake();
     await this.#finished;
   }
 
   async #run(): Promise<void> {
-    while (!this.#isStopping) {
+    while (this.#isRunning) {
       const pauseMs = await this.#stepOrRetry();
-      if (this.#isDraining && this.#isDrained) break;
-      if (!this.#isStopping) await this.#wakeup.sleep(pauseMs);
+      if (this.#life === 'draining' && this.#isDrained) break;
+      if (this.#isRunning) await this.#wakeup.sleep(pauseMs);
     }
     await settled(this.#ahead);
-    this.state = 'stopped';
+    this.#advance('stopped');
+  }
+
+  get #isRunning(): boolean {
+    return this.#life === 'running' || this.#life === 'draining';
+  }
+
+  /** A later life stays. */
+  #advance(life: Life): void {
+    if (lives.indexOf(life) > lives.indexOf(this.#life)) this.#life = life;
+  }
+
+  #enter(progress: Progress): void {
+    assert(this.#life !== 'stopped', 'a shipper that has stopped sends nothing');
+    this.#progress = progress;
   }
 
   /** Waits for the ends of epochs to be reported only while the control plane is reachable. */
   get #isDrained(): boolean {
-    if (this.state === 'superseded') return true;
-    const isReached = this.state === 'shipping' && this.#deps.connection() !== null;
+    if (this.#progress.kind === 'superseded') return true;
+    const isReached = this.#progress.kind === 'shipping' && this.#deps.connection() !== null;
     const hasEnds = this.#deps.spool.epochs.some(({ isLive }) => !isLive);
     return this.#isEverythingTaken && !(hasEnds && isReached);
   }
@@ -217,7 +251,7 @@ export class Shipper {
     try {
       const step = await this.#step();
       if (step === 'more') return 0;
-      return this.#isDraining ? limits.retryFirstMs : this.#intervalMs;
+      return this.#life === 'draining' ? limits.retryFirstMs : this.#intervalMs;
     } catch (error) {
       return this.#noteFailure(error);
     }
@@ -225,7 +259,7 @@ export class Shipper {
 
   async #step(): Promise<Step> {
     const connection = this.#deps.connection();
-    if (connection === null || connection.connectionId === this.#supersededId) return 'idle';
+    if (connection === null || this.#isSuperseded(connection)) return 'idle';
     if (this.#handInFor !== null) await this.#handIn(this.#handInFor);
     const reader = this.#readerOfOldest();
     if (reader === null) return 'idle';
@@ -403,7 +437,7 @@ export class Shipper {
     reader.position = this.#isInStep ? end : reader.positionOf(nextSeq);
     await this.#dropTaken(reader);
     // New records may wait for more, unless there is a backlog.
-    return batch.isFull || !reader.epoch.isLive || this.#isDraining ? 'more' : 'idle';
+    return batch.isFull || !reader.epoch.isLive || this.#life === 'draining' ? 'more' : 'idle';
   }
 
   #dropTaken(reader: EpochReader): Promise<void> {
@@ -451,8 +485,7 @@ export class Shipper {
   }
 
   #noteSuperseded({ sidecarId, connectionId }: ShippingConnection): Step {
-    this.#supersededId = connectionId;
-    this.state = 'superseded';
+    this.#enter({ kind: 'superseded', connectionId });
     this.#deps.logger.error(
       { sidecar_id: sidecarId },
       'another process has connected with this sidecar id; this one ships no more records until it reconnects',
@@ -460,11 +493,13 @@ export class Shipper {
     return 'idle';
   }
 
+  #isSuperseded({ connectionId }: ShippingConnection): boolean {
+    return this.#progress.kind === 'superseded' && this.#progress.connectionId === connectionId;
+  }
+
   #noteSuccess(): void {
-    if (this.state === 'retrying') this.#deps.logger.info({}, 'shipping of records has resumed');
-    this.state = 'shipping';
-    this.lastError = null;
-    this.#retryInMs = limits.retryFirstMs;
+    if (this.#progress.kind === 'retrying') this.#deps.logger.info({}, 'shipping of records has resumed');
+    this.#enter({ kind: 'shipping' });
   }
 
   /**
@@ -472,13 +507,14 @@ export class Shipper {
    */
   #noteFailure(error: unknown): number {
     const { logger, random } = this.#deps;
-    this.lastError = error instanceof Error ? error.message : String(error);
-    if (this.state !== 'retrying') logger.warn({ err: error }, 'records could not be shipped; retrying');
-    this.state = 'retrying';
+    const before = this.#progress;
+    const isFirst = before.kind !== 'retrying';
+    if (isFirst) logger.warn({ err: error }, 'records could not be shipped; retrying');
+    const pauseMsMax = isFirst ? limits.retryFirstMs : Math.min(before.pauseMsMax * 2, limits.retryLastMs);
+    const text = error instanceof Error ? error.message : String(error);
+    this.#enter({ kind: 'retrying', error: text, pauseMsMax });
     // Jitter from half to the whole pause: sidecars of one control plane must not return all at once.
-    const pauseMs = this.#retryInMs * (0.5 + (random.bytes(1)[0] ?? 0) / 510);
-    this.#retryInMs = Math.min(this.#retryInMs * 2, limits.retryLastMs);
-    return pauseMs;
+    return pauseMsMax * (0.5 + (random.bytes(1)[0] ?? 0) / 510);
   }
 }
 
