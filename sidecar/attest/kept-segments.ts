@@ -1,4 +1,5 @@
 import { basename, dirname, join } from 'node:path';
+import { assert } from '../../shared/errors/assert.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { minuteMs } from '../../shared/model/time.ts';
 import type { Clock } from '../../shared/runtime/clock.ts';
@@ -226,8 +227,9 @@ export class KeptSegments {
     }
   }
 
-  isTakenBack(segment: SpoolSegment): boolean {
-    return this.#pending.has(segment.path);
+  /** Also one that had to give way meanwhile: it is not of the bytes of the spool. */
+  isTakenBack({ path }: SpoolSegment): boolean {
+    return this.isFolder(dirname(path));
   }
 
   /** Whether this is a folder of kept segments, and not of the spool. */
@@ -260,6 +262,7 @@ export class KeptSegments {
     if (!this.#segments.includes(segment)) return;
     this.#segments = this.#segments.filter((each) => each !== segment);
     this.#bytes -= segment.bytes;
+    assert(this.#bytes >= 0, 'each kept segment is counted once');
     this.#pending.delete(segment.path);
     this.dropped[reason] += 1;
     const { path, bytes, shippedAtMs } = segment;

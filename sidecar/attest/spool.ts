@@ -313,6 +313,7 @@ class FileSpool implements Spool {
 
   async dropTaken(epoch: SpoolEpoch, segmentCount: number, bytesTaken: number): Promise<void> {
     const { kept } = this;
+    assert(segmentCount <= epoch.segments.length, 'only segments of the epoch are dropped');
     const dropped = epoch.segments.splice(0, segmentCount);
     const [next] = epoch.segments;
     this.#bytesTaken = next !== undefined && kept.isTakenBack(next) ? 0 : bytesTaken;
@@ -321,6 +322,7 @@ class FileSpool implements Spool {
       this.bytes -= segment.bytes;
       this.#writers.get(epoch)?.release(segment);
     }
+    assert(this.bytes >= 0, 'what is dropped was counted');
     await this.#remove(epoch, async () => {
       for (const segment of dropped) {
         if (shipped.includes(segment)) await kept.keep(epoch, segment);

@@ -2,7 +2,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { must } from '../../shared/errors/assert.ts';
+import { dayMs } from '../../shared/model/time.ts';
 import type { SpooledRecord } from '../../shared/wire/sync/sync.ts';
+import { attestLimits } from '../../sidecar/attest/limits.ts';
 import type { Spool } from '../../sidecar/attest/spool.ts';
 import { nodeFiles, type SpoolFiles } from '../../sidecar/attest/spool-files.ts';
 import { type TemporaryFolder, temporaryFolder } from '../support/base/temporary-folder.ts';
@@ -107,6 +109,34 @@ it.each([
 );
 
 describe('a spool whose disk', () => {
+  it('fills up while shipped records are handed in again counts the bytes that are its own', async () => {
+    const folder = temporaryFolder();
+    let isFull = false;
+    const files: SpoolFiles = {
+      ...nodeFiles,
+      write: (...args) => {
+        if (isFull) throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+        return nodeFiles.write(...args);
+      },
+      removeNow: (path) => {
+        nodeFiles.removeNow(path);
+        isFull = false;
+      },
+    };
+    const keeping = { ms: dayMs, bytesMax: attestLimits.keptBytesMax };
+    const spool = await openTestSpool(folder.path, { files, keeping, segmentBytesMax: 600 });
+    for (let n = 0; n < 3; n++) await appendTurn(spool, [spooledRecord()]);
+    const epoch = must(spool.epochs[0], 'the live one');
+    await spool.dropTaken(epoch, 2, 0);
+    await spool.takeBack({ epoch });
+    isFull = true;
+    expect(await appendTurn(spool, [spooledRecord()]), 'a kept segment gives way').toEqual(['written']);
+    await spool.dropTaken(epoch, 2, 0);
+    expect(spool.bytes).toBe(epoch.segments.reduce((sum, { bytes }) => sum + bytes, 0));
+    await spool.close();
+    folder.remove();
+  });
+
   it('stays broken accepts no record, fails those of the turn, and goes on after the repair', async () => {
     const folder = temporaryFolder();
     // A spool of one segment: open, then write for ever.
