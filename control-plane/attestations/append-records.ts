@@ -6,7 +6,7 @@
 
 import type { DrawnWindows } from '../../shared/decision/windows-of.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
-import { InvariantError, must } from '../../shared/errors/assert.ts';
+import { assert, InvariantError, must } from '../../shared/errors/assert.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { Transaction } from '../base/database.ts';
@@ -184,7 +184,9 @@ async function putInPlace(
         heads,
         { key, form: deps.appending.recordForm() },
       );
+  assert(links.placed.length === records.length, 'each record has its place in a chain');
   const linked = links.placed.map(({ attestation, latestMs }, place): NewAttestation => {
+    assert(attestation.id === records[place]?.record.id, 'what was linked is what is stored');
     const head = must(heads.get(attestation.chainId), 'a chain that was begun has a head');
     const of = must(readers[place], 'each record was linked');
     const moneyFrom = records[place]?.moneyFrom ?? nowhere;

@@ -1,4 +1,5 @@
 import { emptyChain } from '../../shared/attestation/chain.ts';
+import { assert } from '../../shared/errors/assert.ts';
 import type { ChainId } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -86,13 +87,14 @@ export async function lockChainHeads(
   // Sent together; the last statement sees the chains that the one before it created.
   const [[state], , rows] = await together([() => beginAppending(tx), () => begin, () => lock]);
   if (state?.lacksPartition === true) await makePartitions(tx);
+  assert(rows.length === chainIds.length, 'each chain was begun before it is locked');
   return new Map(rows.map(({ chain_id, ...head }) => [chain_id, head]));
 }
 
 /** Moves the heads of locked chains. */
 export async function moveChainHeads(tx: Transaction, heads: ReadonlyMap<ChainId, ChainTip>): Promise<void> {
   const moved = [...heads];
-  await tx`
+  const { count } = await tx`
     UPDATE chains SET sequence = head.sequence, hash = head.hash, latest_ms = head.latest_ms
     FROM unnest(
       ${moved.map(([chainId]) => chainId)}::text[],
@@ -101,6 +103,7 @@ export async function moveChainHeads(tx: Transaction, heads: ReadonlyMap<ChainId
       ${moved.map(([, { latestMs }]) => latestMs)}::bigint[]
     ) AS head (chain_id, sequence, hash, latest_ms)
     WHERE chains.chain_id = head.chain_id`;
+  assert(count === moved.length, 'each chain that was added to has moved');
 }
 
 /** Whose chain it is by the row of its passport, gate or account: `chain_id`, `account_id`, `mode`. */

@@ -28,6 +28,8 @@ export function uuidBytesOfId(id: AttestationId): Buffer {
       uuid[to++] = bits >> count;
     }
   }
+  // With less of them the rest would be that of the id before.
+  assert(to === uuidBytes, 'an id has 26 characters');
   return uuid;
 }
 

@@ -1,4 +1,4 @@
-import { must } from '../../shared/errors/assert.ts';
+import { assert, must } from '../../shared/errors/assert.ts';
 import type { ChainId } from '../../shared/model/attestation.ts';
 import type { AccountId, SidecarId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
@@ -382,9 +382,10 @@ async function moveEpoch(
   { sidecarId, epoch }: NumberedBatch,
   to: { readonly lastSeq: number; readonly isWhole: boolean },
 ): Promise<void> {
-  await tx`
+  const moved = await tx`
     UPDATE sidecar_epochs SET last_seq = ${to.lastSeq}, is_whole = is_whole AND ${to.isWhole}
     WHERE sidecar_id = ${sidecarId} AND epoch = ${epoch}`;
+  assert(moved.count === 1, 'the epoch that is locked has its row');
 }
 
 interface CheckedRecords {
@@ -400,6 +401,7 @@ async function checkRecords(
 ): Promise<CheckedRecords> {
   const records = items.filter((item): item is NumberedRecord => item.kind === 'record');
   const verdicts = await judgeRecords(sql, sender, records);
+  assert(verdicts.length === records.length, 'each record has its verdict');
   const refused = items.flatMap((item) =>
     item.kind === 'malformed' ? [{ seq: item.seq, message: item.message }] : [],
   );

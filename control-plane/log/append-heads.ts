@@ -1,3 +1,4 @@
+import { assert } from '../../shared/errors/assert.ts';
 import { entryOf, type LoggedHead } from '../../shared/log/entry.ts';
 import { areSame, leafHash, rootHash } from '../../shared/log/merkle.ts';
 import { type Edge, grow, hashesIn, readFromEdge, tileWidth } from '../../shared/log/tiles.ts';
@@ -29,6 +30,7 @@ export async function appendHeads(
 ): Promise<LogTree> {
   const { sql, replicaId } = deps;
   const { log, origin } = tree;
+  assert(heads.length <= logLimits.entriesPerAppendMax, 'an append is short enough for its lease');
   return sql.begin(async (tx) => {
     const stored = await lockLog(tx, { log, replicaId });
     if (stored === null || stored.size !== tree.size || !areSame(stored.root, tree.root))
@@ -44,6 +46,7 @@ export async function appendHeads(
       heads.map((head) => leafHash(entryOf(head))),
     );
     const { size } = grown;
+    assert(size === tree.size + heads.length, 'a tree grows by an entry for each head');
     const root = rootHash(size, readFromEdge(grown.edge));
     if (heads.length > 0) await writeGrown(tx, log, { grown, heads, first: tree.size });
     const signed = signCheckpoint(deps, { origin, size, root });

@@ -1,4 +1,4 @@
-import { must } from '../../shared/errors/assert.ts';
+import { assert, must } from '../../shared/errors/assert.ts';
 import type { LoggedHead } from '../../shared/log/entry.ts';
 import { emptyRoot, type Range, rangeHash, type Tree, type TreeHash } from '../../shared/log/merkle.ts';
 import {
@@ -149,6 +149,7 @@ export async function writeGrown(
   }: { readonly grown: Grown; readonly heads: readonly LoggedHead[]; readonly first: number },
 ): Promise<void> {
   const { changed } = grown;
+  assert(first + heads.length === grown.size, 'entries are numbered to the end of their tree');
   await tx`
     INSERT INTO log_tiles (log, level, number, hashes)
     SELECT ${log}, level, number, decode(hashes, 'hex') FROM unnest(${changed.map(({ level }) => level)}::int[],
@@ -175,10 +176,12 @@ export async function moveTree(
   tx: Transaction,
   { log, size, root, signed, writerMs }: Omit<LogTree, 'origin'> & { readonly writerMs: number },
 ): Promise<void> {
-  await tx`
+  assert(signed !== null, 'a tree is signed with its growth');
+  const moved = await tx`
     UPDATE log_trees SET size = ${size}, root = ${Buffer.from(root)}, signed = ${signed},
       signed_at_ms = ${databaseNowMs(tx)}, writer_until_ms = ${databaseNowMs(tx)} + ${writerMs}::int
     WHERE log = ${log}`;
+  assert(moved.count === 1, 'the log that is locked has its row');
 }
 
 /** Nothing where the log has another tree by now: this replica stood still, or the database went back. */

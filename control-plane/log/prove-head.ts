@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/errors/api-error.ts';
+import { assert, must } from '../../shared/errors/assert.ts';
 import { inclusionRanges } from '../../shared/log/merkle.ts';
 import { type LogProof, renderLogProof } from '../../shared/log/proof.ts';
 import { renderAttestation } from '../../shared/wire/evidence/attestation.ts';
@@ -60,13 +61,14 @@ export const chainProver =
       const hashes = await readRanges(tx, log, paths.flat(), size);
       let at = 0;
       for (const [place, { index, ...head }] of entries.entries()) {
-        const length = paths[place]?.length ?? 0;
+        const { length } = must(paths[place], 'each entry has its path');
         proofs.set(
           head.chainId,
           renderLogProof({ head, index, checkpoint, hashes: hashes.slice(at, at + length) }),
         );
         at += length;
       }
+      assert(at === hashes.length, 'each hash is of the path of one entry');
     }
     return proofs;
   };

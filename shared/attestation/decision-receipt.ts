@@ -4,7 +4,7 @@ import { canonicalJson } from '../crypto/canonical-json.ts';
 import { contentHash } from '../crypto/content-hash.ts';
 import type { Ed25519, Signer } from '../crypto/ed25519.ts';
 import { type Keyset, thumbprint } from '../crypto/keyset.ts';
-import { must } from '../errors/assert.ts';
+import { assert, must } from '../errors/assert.ts';
 import { halvesOf, leafHash, nodeHash, type Range, rootOfInclusion, type TreeHash } from '../log/merkle.ts';
 import { parseTime } from '../model/time.ts';
 import {
@@ -12,6 +12,7 @@ import {
   type ReceiptStatement,
   RevokedSidecarKeys,
   receiptFormat,
+  receiptTurnMax,
   type SidecarCertificate,
 } from '../wire/evidence/decision-receipt.ts';
 
@@ -40,8 +41,10 @@ export type TurnReceipt = Pick<DecisionReceipt, 'statement' | 'index' | 'size' |
 
 /** Signs all statements of a turn at once: at least one, at most `receiptTurnMax`. */
 export function signTurn(signer: Signer, statements: readonly ReceiptStatement[]): TurnReceipt[] {
-  const { root, paths } = treeOf(statements.map(leafOf));
   const size = statements.length;
+  assert(size >= 1, 'a turn has a statement');
+  assert(size <= receiptTurnMax, 'a turn has as many statements as a receipt counts');
+  const { root, paths } = treeOf(statements.map(leafOf));
   const signature = encodeBase64url(signer.sign(turnMessage(size, root)));
   return statements.map((statement, index) => ({
     statement,

@@ -1,3 +1,4 @@
+import { assert } from '../errors/assert.ts';
 import type { Attestation } from '../model/attestation.ts';
 
 /*
@@ -15,28 +16,32 @@ export interface Statement {
 }
 
 /** The members are in the order of RFC 8785, except in the predicate, which is the caller's to order. */
-export const statementJson = ({ predicate, predicateType, subject }: Statement): string =>
-  JSON.stringify({
+export function statementJson({ predicate, predicateType, subject }: Statement): string {
+  assert(subject.sha256Hex.length === 64, 'a subject has its SHA-256 in hex');
+  return JSON.stringify({
     _type: 'https://in-toto.io/Statement/v1',
     predicate,
     predicateType,
     subject: [{ digest: { sha256: subject.sha256Hex }, name: subject.name }],
   });
+}
 
 /** What an envelope's signature is over: DSSE's pre-authentication encoding (PAE). Its UTF-8 is signed. */
 export const signedText = (payload: string): string =>
   `DSSEv1 ${payloadType.length} ${payloadType} ${Buffer.byteLength(payload)} ${payload}`;
 
 /** One line. `signature`: 64 bytes by the key with this id. */
-export const envelopeLine = (
+export function envelopeLine(
   payload: string,
   { keyId, signature }: { readonly keyId: string; readonly signature: Uint8Array },
-): string =>
-  `${JSON.stringify({
+): string {
+  assert(signature.length === 64, 'an envelope has the signature of an Ed25519 key');
+  return `${JSON.stringify({
     payload: Buffer.from(payload, 'utf8').toString('base64'),
     payloadType,
     signatures: [{ keyid: keyId, sig: Buffer.from(signature).toString('base64') }],
   })}\n`;
+}
 
 /** Why a record gets no envelope. */
 export const envelopeFaults = {

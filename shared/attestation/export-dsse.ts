@@ -47,6 +47,7 @@ export function dsseWriter({ keyId, sign }: EnvelopeKey): ExportWriter {
 
   return {
     manifest: (given) => {
+      assert(manifest === null, 'an export has one manifest');
       manifest = given;
       return '';
     },
@@ -64,6 +65,7 @@ export function dsseWriter({ keyId, sign }: EnvelopeKey): ExportWriter {
         return taken;
       },
       write: (signatures) => {
+        assert(signatures.length === taken.length, 'what was taken is written, and nothing else');
         const lines = taken.map((each, i) =>
           envelopeOf(each, must(signatures[i], 'each record is signed or refused')),
         );

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { assert } from '../errors/assert.ts';
 import type { Attestation, ChainId, RecordForm } from '../model/attestation.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import { closed, FreeForm, nullable } from '../wire/api/fields.ts';
@@ -126,8 +127,13 @@ const archivedInOrder = ({ hash, throughSequence }: ArchivedHead) => ({
 
 export const recordLine = (attestation: Attestation): string => line(renderAttestation(attestation));
 
-export const endLine = ({ broken, brokenUnnamed, chains, records }: ExportEnd): string =>
-  line({
+export function endLine({ broken, brokenUnnamed, chains, records }: ExportEnd): string {
+  assert(broken.length <= brokenNamedMax, 'an end names as many chains as its readers take');
+  assert(
+    brokenUnnamed === 0 || broken.length === brokenNamedMax,
+    'a chain goes unnamed once the list of broken ones is full',
+  );
+  return line({
     end: {
       ...(broken.length === 0 ? {} : { broken: broken.map(inOrder) }),
       ...(brokenUnnamed === 0 ? {} : { broken_unnamed: brokenUnnamed }),
@@ -135,6 +141,7 @@ export const endLine = ({ broken, brokenUnnamed, chains, records }: ExportEnd): 
       records,
     },
   });
+}
 
 /** A path of 63 hashes, and a checkpoint with many cosignatures. */
 const logProofCharsMax = 65_536;

@@ -1,3 +1,4 @@
+import { assert } from '../errors/assert.ts';
 import { areSame, emptyRoot, type Tree, treeHashBytes } from './merkle.ts';
 import { decodeBase64, encodeBase64, type Note, parseNote } from './note.ts';
 
@@ -6,8 +7,12 @@ export interface Checkpoint extends Tree {
   readonly origin: string;
 }
 
-export const checkpointText = ({ origin, size, root }: Checkpoint): string =>
-  `${origin}\n${size}\n${encodeBase64(root)}\n`;
+export function checkpointText({ origin, size, root }: Checkpoint): string {
+  assert(!origin.includes('\n'), 'an origin is one line');
+  assert(Number.isSafeInteger(size), 'a size is counted exactly');
+  assert(root.length === treeHashBytes, 'a root is one hash');
+  return `${origin}\n${size}\n${encodeBase64(root)}\n`;
+}
 
 /** A size as these formats write it; null: not one, or more than is counted here. */
 export function parseSize(text: string): number | null {

@@ -1,4 +1,5 @@
 import type { Signer } from '../crypto/ed25519.ts';
+import { assert } from '../errors/assert.ts';
 import { minuteMs, secondMs } from '../model/time.ts';
 import {
   type Note,
@@ -17,6 +18,7 @@ const cosignedText = (noteText: string, atS: number | bigint): Buffer =>
   Buffer.from(`cosignature/v1\ntime ${atS}\n${noteText}`);
 
 export function cosign(name: string, signer: Signer, noteText: string, atS: number): NoteSignature {
+  assert(atS > 0, 'a cosignature states when it was made');
   const timestamp = Buffer.alloc(timestampBytes);
   timestamp.writeBigUInt64BE(BigInt(atS));
   return {

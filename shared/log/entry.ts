@@ -1,4 +1,5 @@
 import { sha256Bytes } from '../crypto/content-hash.ts';
+import { assert } from '../errors/assert.ts';
 
 /**
  * What an entry of the log stands for: a chain has got as far as `sequence`, and the hash there is `hash`.
@@ -21,8 +22,12 @@ export const policyChainName = (policyHash: string): string => `policy:${policyH
 export const keyChainName = (kid: string): string => `key:${kid}`;
 
 /** What is hashed into an entry: no other text has the same lines. */
-const entryText = ({ chainId, sequence, hash }: LoggedHead): string =>
-  `agent-trust.log.v1\n${chainId}\n${sequence}\n${hash}\n`;
+function entryText({ chainId, sequence, hash }: LoggedHead): string {
+  assert(!chainId.includes('\n'), 'the name of a chain is one line of its entry');
+  assert(!hash.includes('\n'), 'a hash is one line of its entry');
+  assert(sequence >= 1, 'a chain is logged once it has a record');
+  return `agent-trust.log.v1\n${chainId}\n${sequence}\n${hash}\n`;
+}
 
 /** The 32 bytes of an entry. It names nobody: whoever knows the head finds it, and nothing else is in it. */
 export const entryOf = (head: LoggedHead): Uint8Array => sha256Bytes(entryText(head));
@@ -30,6 +35,7 @@ const entryBytes = 32;
 
 /** C2SP tlog-tiles: each entry after its length. */
 export function entryBundle(entries: readonly Uint8Array[]): Uint8Array {
+  for (const entry of entries) assert(entry.length === entryBytes, 'each entry has the length before it');
   const length = Buffer.from([0, entryBytes]);
   return Buffer.concat(entries.flatMap((entry) => [length, entry]));
 }

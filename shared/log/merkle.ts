@@ -5,6 +5,7 @@
  */
 
 import { sha256Bytes } from '../crypto/content-hash.ts';
+import { assert } from '../errors/assert.ts';
 
 /** 32 bytes. */
 export type TreeHash = Uint8Array;
@@ -47,6 +48,8 @@ export function halvesOf({ from, to }: Range): readonly [left: Range, right: Ran
 
 /** The subtrees whose hashes prove that entry `index` is in the tree, from the leaf's sibling up. */
 export function inclusionRanges(index: number, { from, to }: Range): Range[] {
+  assert(index >= from, 'an entry is in the tree that it is proven in');
+  assert(index < to, 'an entry is in the tree that it is proven in');
   if (to - from === 1) return [];
   const [left, right] = halvesOf({ from, to });
   return index < right.from
@@ -56,6 +59,8 @@ export function inclusionRanges(index: number, { from, to }: Range): Range[] {
 
 /** The subtrees whose hashes prove that the tree of `size` begins with that of `oldSize` (from 1). */
 export function consistencyRanges(oldSize: number, { from, to }: Range): Range[] {
+  assert(oldSize > from, 'the tree before has an entry');
+  assert(oldSize <= to, 'a tree does not shrink');
   if (oldSize === to) return from === 0 ? [] : [{ from, to }];
   const middle = from + splitAt(to - from);
   return oldSize <= middle
@@ -69,6 +74,7 @@ export type ReadNode = (height: number, index: number) => TreeHash;
 /** The hash of a subtree as the functions above name them, of `read` for whole ones. */
 export function rangeHash({ from, to }: Range, read: ReadNode): TreeHash {
   const count = to - from;
+  assert(count >= 1, 'a subtree has an entry');
   const height = Math.log2(count);
   if (Number.isInteger(height) && from % count === 0) return read(height, from / count);
   const middle = from + splitAt(count);

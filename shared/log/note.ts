@@ -1,5 +1,6 @@
 import { sha256Bytes } from '../crypto/content-hash.ts';
 import type { Ed25519, Signer, Verifier } from '../crypto/ed25519.ts';
+import { assert } from '../errors/assert.ts';
 
 /** C2SP signed-note: a text with signatures, each by a named key. */
 export interface Note {
@@ -98,6 +99,7 @@ export const renderNote = ({ text, signatures }: Note): string =>
   `${text}\n${signatures.map(renderSignatureLine).join('')}`;
 
 export function signNote(name: string, signer: Signer, text: string): NoteSignature {
+  assert(text.endsWith('\n'), 'the text of a note ends its last line');
   const keyId = noteKeyId(name, signatureTypes.ed25519, signer.publicKey);
   return { name, keyId, signature: signer.sign(Buffer.from(text)) };
 }

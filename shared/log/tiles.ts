@@ -1,4 +1,4 @@
-import { must } from '../errors/assert.ts';
+import { assert, must } from '../errors/assert.ts';
 import { nodeHash, type ReadNode, type TreeHash, treeHashBytes } from './merkle.ts';
 
 /** C2SP tlog-tiles: hashes of one level of every eighth, 256 in a tile. */
@@ -91,11 +91,17 @@ export interface Grown {
 
 /** The edge of a tree of `size` entries with these after them. */
 export function grow(edge: Edge, size: number, leaves: readonly TreeHash[]): Grown {
+  for (const [level, tile] of edge.entries())
+    assert(
+      hashesIn(tile) === Math.floor(size / tileWidth ** level) % tileWidth,
+      'an edge has the hashes of its tree, level by level',
+    );
   const next: Uint8Array[] = [];
   const changed: Grown['changed'][number][] = [];
   let added = leaves;
   for (let level = 0; added.length > 0 || level < edge.length; level++) {
     const hashes = Buffer.concat([edge[level] ?? Buffer.alloc(0), ...added]);
+    assert(hashes.length % treeHashBytes === 0, 'a tile holds whole hashes');
     const first = Math.floor(Math.floor(size / tileWidth ** level) / tileWidth);
     const whole = Math.floor(hashesIn(hashes) / tileWidth);
     const tileBytes = tileWidth * treeHashBytes;

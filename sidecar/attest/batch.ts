@@ -69,6 +69,7 @@ export class BatchBuilder {
   }
 
   begin(epoch: string, firstSeq: number): void {
+    assert(firstSeq >= 1, 'the records of an epoch are numbered from 1');
     this.epoch = epoch;
     this.firstSeq = firstSeq;
     this.nextSeq = firstSeq;
@@ -87,6 +88,7 @@ export class BatchBuilder {
    * parts of the frame. Returns how many it took: fewer if the batch is full.
    */
   addRecords(source: Buffer, records: FrameRecords, from: number, to: number): number {
+    assert(records.firstSeq + from === this.nextSeq, 'the records of a batch follow each other');
     const start = records.startOf(from);
     const { partsStart, partsEnd } = records;
     // One with rows has parts, in which the mark of form 2 stands.
@@ -110,12 +112,14 @@ export class BatchBuilder {
     const shift = this.#end - start;
     for (let i = from; i < end; i++) this.#noteItem(records.startOf(i) + shift, records.endOf(i) + shift, 1);
     this.#end += source.copy(this.#bytes, this.#end, start, records.endOf(end - 1));
+    assert(this.#end + envelopeEnd.length <= this.#bytes.length, 'a batch keeps room for its end');
     this.recordCount += end - from;
     return end - from;
   }
 
   /** Gives up the next `count` numbers. False: the batch is full. */
   addVoid(reason: VoidRun['void'], count: number): boolean {
+    assert(count >= 1, 'a void run gives up numbers');
     const json = JSON.stringify({ void: reason, count } satisfies VoidRun);
     this.isFull =
       this.#itemCount === this.#starts.length ||
@@ -150,6 +154,7 @@ export class BatchBuilder {
    * sending them; then use another builder for the next batch.
    */
   body({ sidecarId, connectionId }: ShippingConnection): Uint8Array {
+    assert(this.#itemCount > 0 || this.end !== null, 'a batch has records, or ends its epoch');
     const envelope: AttestationBatch = {
       sidecar_id: sidecarId,
       connection_id: connectionId,

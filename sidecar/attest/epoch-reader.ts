@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { assert } from '../../shared/errors/assert.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { timeOf } from '../../shared/wire/sync/spooled-record.ts';
 import type { RecordRow, SettlementVoid, SpooledRecord, VoidRun } from '../../shared/wire/sync/sync.ts';
@@ -377,6 +378,7 @@ function addFrame(
 ): boolean {
   const { firstSeq, count } = records;
   let index = batch.nextSeq - firstSeq;
+  assert(index >= 0, 'a hole before a frame was given up');
   while (index < count) {
     if (refused.has(firstSeq + index)) {
       if (!batch.addVoid('refused', 1)) return false;

@@ -1,3 +1,4 @@
+import { assert } from '../../shared/errors/assert.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { type CommitOutcome, GroupCommit } from './group-commit.ts';
 import { attestLimits } from './limits.ts';
@@ -66,6 +67,7 @@ export class EpochWriter {
    * call `endSegment`.
    */
   write(bytes: Uint8Array, byteCount: number, firstSeq: number): void {
+    assert(byteCount > 0, 'a turn with records has bytes');
     const full = this.#segment;
     if (full !== null && full.bytes > 0 && full.bytes + byteCount > this.#segmentBytesMax) {
       this.#endAtLastRecord(full);
@@ -134,6 +136,8 @@ export class EpochWriter {
   }
 
   #create(firstSeq: number): SpoolSegment {
+    const last = this.epoch.segments.at(-1);
+    assert(last === undefined || last.firstSeq < firstSeq, 'a segment begins after the one before it');
     const path = segmentPath(this.epoch, firstSeq);
     // A segment that was begun and got no record has the same name.
     if (this.#segment?.path === path) this.release(this.#segment);

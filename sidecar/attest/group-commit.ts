@@ -1,3 +1,4 @@
+import { assert } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import type { SpoolFiles } from './spool-files.ts';
@@ -104,6 +105,7 @@ export class GroupCommit {
   }
 
   #start(): void {
+    assert(!('done' in this.#state), 'one commit runs at a time');
     if (this.#state.kind === 'due') clearTimeout(this.#state.timer);
     const batch = this.#next;
     this.#next = emptyBatch();

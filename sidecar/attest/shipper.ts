@@ -265,6 +265,7 @@ export class Shipper {
     if (reader === null) return 'idle';
     const shipment = (await this.#takeAhead(reader)) ?? (await this.#ship(reader, connection));
     if (shipment === null) return 'idle';
+    assert(this.#ahead === null, 'at most one batch is sent ahead');
     if (this.#isInStep && shipment.batch.isFull) this.#ahead = await this.#shipAfter(shipment);
     this.#isInStep = false;
     try {
@@ -283,7 +284,9 @@ export class Shipper {
   }
 
   #putBack({ batch, call }: Shipment): void {
-    if (call.isOver) this.#idleBatches.push(batch);
+    if (!call.isOver) return;
+    assert(!this.#idleBatches.includes(batch), 'a batch is put back once');
+    this.#idleBatches.push(batch);
   }
 
   /** The batch sent ahead, if all before it was accepted. */

@@ -1,4 +1,5 @@
 import { basename, dirname, join } from 'node:path';
+import { assert } from '../../shared/errors/assert.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
@@ -149,6 +150,7 @@ export async function createEpoch(
   logger: Logger,
 ): Promise<SpoolEpoch> {
   const { epoch } = start;
+  assert(/^[0-9a-f]{32}$/.test(epoch), 'an epoch is found by the name of its folder again');
   await files.makeFolder(quarantineFolder(directory));
   await files.makeFolder(refusedFolder(directory));
   const startNumbers = (await files.list(directory)).map((name) =>

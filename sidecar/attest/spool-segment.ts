@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import { assert } from '../../shared/errors/assert.ts';
 import { renderRecordRow } from '../../shared/wire/sync/spooled-record.ts';
 import { attestLimits } from './limits.ts';
 
@@ -187,6 +188,7 @@ export class BlockWriter {
     const bits = blockBit + (this.#partsBytes > 0 ? sharingBit : 0);
     let end = this.#writeParts();
     for (let i = 0; i < this.#count; i++) end = bytes.writeUInt32LE(this.#ends[i] ?? 0, end);
+    assert(end - start <= frameBytesMax, 'a reader takes a block of this length');
     bytes.writeUInt32LE(bits + end - start - frameHeaderBytes, start + 4);
     bytes.writeUInt32LE(this.#firstSeq % u32, start + 8);
     bytes.writeUInt32LE(Math.floor(this.#firstSeq / u32), start + 12);
@@ -332,7 +334,11 @@ export function findFrame(
 /**
  * Segments are named by the number of their first record, so that names sort in order and gaps show.
  */
-export const segmentName = (firstSeq: number): string => `${String(firstSeq).padStart(16, '0')}.seg`;
+export function segmentName(firstSeq: number): string {
+  const name = `${String(firstSeq).padStart(16, '0')}.seg`;
+  assert(parseSegmentName(name) === firstSeq, 'a segment is found by its name again');
+  return name;
+}
 
 /** The number of the first record of that segment; null if it is not a segment's name. */
 export function parseSegmentName(name: string): number | null {
