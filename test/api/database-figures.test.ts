@@ -73,6 +73,12 @@ it('counts what waits, as far as a limit, and shows the last figures while the d
   await locker.end();
 
   await sql`DELETE FROM webhook_deliveries`;
-  aheadMs += operationsLimits.databaseFiguresIntervalMs;
-  expect((await figures())['agent_trust_webhook_deliveries_due']).toBe(0);
+  // A read that takes too long on a busy machine shows the last figures once more.
+  await until(
+    async () => {
+      aheadMs += operationsLimits.databaseFiguresIntervalMs;
+      return (await figures())['agent_trust_webhook_deliveries_due'] === 0;
+    },
+    { what: 'figures of now' },
+  );
 });

@@ -10,7 +10,7 @@ import type { TestSidecar, TestSidecarOptions } from '../service/sidecar.ts';
 import type { DecisionCase } from './decision-case.ts';
 import { fewCases } from './few-cases.ts';
 import { forgeToken } from './forge-token.ts';
-import { httpStage } from './http-stage.ts';
+import { httpStage, untilDecided } from './http-stage.ts';
 import { bringAbout, caseRoomOf, setUpCases, type World } from './http-world.ts';
 import { expectAnswer } from './load-cases.ts';
 import { withProof } from './make-proof.ts';
@@ -196,7 +196,8 @@ async function startStage(hosts: readonly Host[]) {
     const payload = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
     if (sinceIssueMs !== null) host.sidecar.stopClockAt(payload.iat * 1_000 + sinceIssueMs);
     const presented = forgery === null ? token : forgeToken(forgery, token, room.publicKey);
-    const reply = await check(props.gateIds['the gate'], presented, await request);
+    const asked = await request;
+    const reply = await untilDecided(() => check(props.gateIds['the gate'], presented, asked));
     const decidedAtMs = payload.iat * 1_000 + (sinceIssueMs ?? 0);
     const isBelieved = decidedAtMs <= api.deps.clock.now() + attestationsLimits.recordAheadMsMax;
     if (!isBelieved) unbelieved.add(reply.body.attestation_id);
