@@ -3,7 +3,7 @@ import type { ChannelError, ChannelFault, ChannelKind } from '../../shared/model
 import { toSeconds } from '../../shared/model/time.ts';
 import { renderApproval } from '../../shared/wire/api/approval.ts';
 import { renderEvent, webhookHeaders } from '../../shared/wire/api/webhook.ts';
-import { codeOf, noAnswer, post, readAnswer, whyNone } from '../outbox/attempt.ts';
+import { codeOf, noAnswer, post, whyNone } from '../outbox/attempt.ts';
 import { AnswerTooLate, TargetRefused } from '../outbox/guarded-fetch.ts';
 import type { Answer } from '../outbox/outbox.ts';
 import { type SealedTarget, signingSecret } from './channel-target.ts';
@@ -73,18 +73,16 @@ async function postNotice(
   { kind, target }: NoticeToSend,
   asked: Parameters<typeof post>[2],
 ): Promise<NoticeAnswer> {
-  const answered = await post(deps, target, asked);
+  const { statusCode, said, error, ...answer } = await post(deps, target, asked);
+  if (answer.hasSucceeded) return { ...answer, fault: null };
   // Never the message of an unknown error: it may hold the target.
-  if (answered instanceof Error) return failed(faultOf(answered), whyNone(answered) ?? 'no answer');
-  const { said, askedForMs, ...answer } = readAnswer(answered, deps.clock.now());
-  if (answer.hasSucceeded) return { ...answer, askedForMs, fault: null };
-  const words = said.replace(/\s+/g, ' ').trim();
-  const { status } = answered;
+  if (error !== null) return failed(faultOf(error), whyNone(error) ?? 'no answer');
+  const words = said?.replace(/\s+/g, ' ').trim() ?? '';
   return {
-    ...failed('bad_answer', `HTTP ${status} ${words}`),
+    ...failed('bad_answer', `HTTP ${statusCode} ${words}`),
     isBusy: answer.isBusy,
-    isGone: answer.isGone || (kind === 'slack' && status === 404 && /^no_(?:service|team)$/.test(words)),
-    askedForMs: answer.isBusy ? askedForMs : null,
+    isGone: answer.isGone || (kind === 'slack' && statusCode === 404 && /^no_(?:service|team)$/.test(words)),
+    askedForMs: answer.isBusy ? answer.askedForMs : null,
   };
 }
 

@@ -1,5 +1,6 @@
 import { limits } from '../../shared/model/limits.ts';
 import { secondMs, type UnixMillis } from '../../shared/model/time.ts';
+import type { Random } from '../../shared/runtime/random.ts';
 import { trimBlanks } from '../../shared/wire/api/request-headers.ts';
 import type { BaseDeps } from '../base/deps.ts';
 import type { OutboundDeps } from './deps.ts';
@@ -22,51 +23,71 @@ export async function attemptOnce<D extends Claimed, A extends Answer>(
   const endedAtMs = clock.now();
   const { hasSucceeded, isGone, isFinal, askedForMs, isBusy } = answer;
   const pauseMs = hasSucceeded || isGone || isFinal ? null : outbox.pauseMs(delivery.tries + 1);
-  // Cut or stretched by a tenth, so that what failed together does not come back together.
-  const jitter = 0.9 + (0.2 * (random.bytes(1)[0] ?? 0)) / 255;
-  const after = (ms: number | null) => (ms === null ? null : (Math.round(endedAtMs + ms) as UnixMillis));
   return {
-    ...{ delivery, answer, startedAtMs, endedAtMs, latencyMs },
-    nextAttemptAtMs: after(pauseMs === null ? null : Math.max(pauseMs * jitter, askedForMs ?? 0)),
-    pausedUntilMs: after(isBusy ? askedForMs : null),
+    delivery,
+    answer,
+    startedAtMs,
+    endedAtMs,
+    latencyMs,
+    nextAttemptAtMs:
+      pauseMs === null ? null : after(endedAtMs, Math.max(pauseMs * jitter(random), askedForMs ?? 0)),
+    pausedUntilMs: isBusy && askedForMs !== null ? after(endedAtMs, askedForMs) : null,
   };
 }
 
-/** Posts to an address of others; an error is why there was no answer. */
-export const post = (
-  { outbound }: OutboundDeps,
+const after = (timeMs: UnixMillis, pauseMs: number) => Math.round(timeMs + pauseMs) as UnixMillis;
+
+/** Cuts or stretches by a tenth, so that what failed together does not come back together. */
+const jitter = (random: Random): number => 0.9 + (0.2 * (random.bytes(1)[0] ?? 0)) / 255;
+
+/** What an address of others has answered. */
+export interface Posted extends Answer {
+  readonly statusCode: number | null;
+  /** Without what looks like a secret. */
+  readonly said: string | null;
+  /** Why there was no answer. */
+  readonly error: Error | null;
+}
+
+/** Posts to an address of others. Never throws for what it or the network does. */
+export async function post(
+  { clock, outbound }: OutboundDeps & Pick<BaseDeps, 'clock'>,
   url: string,
   asked: {
     readonly headers: Readonly<Record<string, string>>;
     readonly body: string;
     readonly signal: AbortSignal;
   },
-): Promise<GuardedAnswer | Error> =>
-  outbound
-    .request(url, {
-      ...{ method: 'POST', ...asked },
-      ...{ maxBytes: outboxLimits.answerBytesMax, timeoutMs: limits.webhookTimeoutMs },
-    })
-    .catch((error: Error) => error);
-
-/** What an answer means, whatever the endpoint. `said`: its words, without what looks secret. */
-export function readAnswer(answer: GuardedAnswer, nowMs: UnixMillis) {
-  const { status, body, isCut } = answer;
-  const hasSucceeded = status >= 200 && status < 300;
-  return {
-    hasSucceeded,
-    isGone: status === 410,
-    isFinal: false,
-    askedForMs: hasSucceeded ? null : retryAfterMs(answer, nowMs),
-    // An endpoint that is overloaded says so for all of its deliveries.
-    isBusy: status === 429 || status === 503,
-    said: redactAnswer(body, { isCut }),
-  };
+): Promise<Posted> {
+  try {
+    const answer = await outbound.request(url, {
+      method: 'POST',
+      ...asked,
+      maxBytes: outboxLimits.answerBytesMax,
+      timeoutMs: limits.webhookTimeoutMs,
+    });
+    const { status } = answer;
+    const hasSucceeded = status >= 200 && status < 300;
+    return {
+      hasSucceeded,
+      fault: null,
+      isGone: status === 410,
+      isFinal: false,
+      askedForMs: hasSucceeded ? null : retryAfterMs(answer, clock.now()),
+      // An endpoint that is overloaded says so for all of its deliveries.
+      isBusy: status === 429 || status === 503,
+      statusCode: status,
+      said: redactAnswer(answer.body, answer),
+      error: null,
+    };
+  } catch (error) {
+    return { ...noAnswer, statusCode: null, said: null, error: error as Error };
+  }
 }
 
 /** The attempt has failed, and nothing more is known of the other side. */
 export const noAnswer = {
-  ...{ hasSucceeded: false, isGone: false, isFinal: false, askedForMs: null, isBusy: false },
+  ...{ hasSucceeded: false, fault: null, isGone: false, isFinal: false, askedForMs: null, isBusy: false },
 } as const;
 
 /** Why there was no answer, in words that hold no address; null: only `error.message` says it, which may. */

@@ -6,13 +6,13 @@ import type { Answer, Attempt, Claimed, Queues } from './outbox.ts';
 /** What some attempts at one endpoint show about it. */
 interface Standing extends Pick<Claimed, 'endpointId' | 'generation'> {
   /** How many of those that count did. */
-  readonly succeeded: number;
-  readonly failed: number;
-  readonly isGone: boolean;
+  succeeded: number;
+  failed: number;
+  isGone: boolean;
   /** It asked for a pause until then. */
-  readonly pausedUntilMs: UnixMillis | null;
-  readonly fault: Answer['fault'];
-  readonly atMs: UnixMillis;
+  pausedUntilMs: UnixMillis | null;
+  fault: Answer['fault'];
+  atMs: UnixMillis;
 }
 
 export interface Disabled {
@@ -72,19 +72,20 @@ export async function noteHealth(
 
 function standingsOf(attempts: readonly Attempt<Claimed, Answer>[]): readonly Standing[] {
   const standings = new Map<string, Standing>();
-  for (const { delivery, answer, pausedUntilMs, endedAtMs: atMs } of attempts) {
+  for (const { delivery, answer, pausedUntilMs, endedAtMs } of attempts) {
     const { endpointId, generation, isOwners } = delivery;
-    const { hasSucceeded, isGone, fault } = answer;
     const key = `${endpointId} ${generation}`;
-    const earlier = standings.get(key);
-    standings.set(key, {
-      ...{ endpointId, generation, atMs },
-      succeeded: (earlier?.succeeded ?? 0) + (hasSucceeded && !isOwners ? 1 : 0),
-      failed: (earlier?.failed ?? 0) + (hasSucceeded || isOwners ? 0 : 1),
-      isGone: (isGone && !isOwners) || (earlier?.isGone ?? false),
-      pausedUntilMs: pausedUntilMs ?? earlier?.pausedUntilMs ?? null,
-      fault: fault ?? earlier?.fault ?? null,
-    });
+    const standing = standings.get(key) ?? { ...untried, endpointId, generation, atMs: endedAtMs };
+    standings.set(key, standing);
+    standing.atMs = endedAtMs;
+    standing.pausedUntilMs = pausedUntilMs ?? standing.pausedUntilMs;
+    standing.fault = answer.fault ?? standing.fault;
+    if (isOwners) continue;
+    if (answer.hasSucceeded) standing.succeeded += 1;
+    else standing.failed += 1;
+    if (answer.isGone) standing.isGone = true;
   }
   return [...standings.values()];
 }
+
+const untried = { succeeded: 0, failed: 0, isGone: false, pausedUntilMs: null, fault: null };

@@ -1,13 +1,8 @@
 import { attemptPausesMs } from '../../shared/model/webhook.ts';
+import type { Posted } from '../outbox/attempt.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { startOutbox } from '../outbox/run-outbox.ts';
-import {
-  type DeliveryAnswer,
-  deliveryQueues,
-  type LockedDelivery,
-  lockDeliveries,
-  recordDeliveries,
-} from './delivery-queue.ts';
+import { deliveryQueues, type LockedDelivery, lockDeliveries, recordDeliveries } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { webhooksLimits } from './limits.ts';
 import { sendDelivery } from './send-delivery.ts';
@@ -20,7 +15,7 @@ type DeliverDeps = WebhookDeps & { readonly pollMs?: number };
 export const startDeliveries = (deps: DeliverDeps): { stop(): Promise<void> } =>
   startOutbox(deps, webhookOutbox(deps));
 
-export const webhookOutbox = (deps: DeliverDeps): Outbox<LockedDelivery, DeliveryAnswer> => ({
+export const webhookOutbox = (deps: DeliverDeps): Outbox<LockedDelivery, Posted> => ({
   ...{ queues: deliveryQueues, name: 'webhook deliveries' },
   bounds: {
     concurrencyMax: webhooksLimits.webhookConcurrencyMax,

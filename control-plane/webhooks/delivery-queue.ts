@@ -3,7 +3,8 @@ import type { Owner } from '../../shared/model/owner.ts';
 import type { WebhookFormat } from '../../shared/model/webhook.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { noteHints } from '../events/note-hints.ts';
-import type { Answer, Attempt, Claim, Claimed, Queues } from '../outbox/outbox.ts';
+import { type Posted, whyNone } from '../outbox/attempt.ts';
+import type { Attempt, Claim, Claimed, Queues } from '../outbox/outbox.ts';
 import { settle, takesNow } from '../outbox/queues.ts';
 import { webhooksLimits } from './limits.ts';
 import type { WebhookSecrets } from './webhook-store.ts';
@@ -75,19 +76,11 @@ export async function lockDeliveries(
     ORDER BY picked.next_attempt_at_ms, picked.delivery_id`;
 }
 
-/** What an endpoint answered, as the log of attempts has it. */
-export interface DeliveryAnswer extends Answer {
-  readonly statusCode: number | null;
-  /** Why there was no answer. */
-  readonly error: string | null;
-  readonly response: string | null;
-}
-
 /** Records attempts, with what the log keeps of each. */
 export async function recordDeliveries(
   sql: Database | Transaction,
   replicaId: string,
-  attempts: readonly Attempt<LockedDelivery, DeliveryAnswer>[],
+  attempts: readonly Attempt<LockedDelivery, Posted>[],
 ): Promise<void> {
   const column = <T>(read: (attempt: (typeof attempts)[number]) => T): T[] => attempts.map(read);
   await sql`
@@ -99,8 +92,8 @@ export async function recordDeliveries(
         ${column(({ startedAtMs }) => startedAtMs)}::bigint[],
         ${column(({ latencyMs }) => latencyMs)}::bigint[],
         ${column(({ answer }) => answer.statusCode)}::int[],
-        ${column(({ answer }) => answer.error)}::text[],
-        ${column(({ answer }) => answer.response)}::text[]
+        ${column(({ answer: { error } }) => error && (whyNone(error) ?? error.message.slice(0, 200)))}::text[],
+        ${column(({ answer }) => answer.said)}::text[]
       ) AS made (delivery_id, lock_ends_at_ms, attempt, started_at_ms, latency_ms, status_code, error, response)
     ), settled AS (${settle(sql, deliveryQueues, replicaId, attempts)})
     INSERT INTO webhook_attempts (delivery_id, attempt, started_at_ms, latency_ms, status_code, error, response)

@@ -2,9 +2,8 @@ import { signWebhook } from '../../shared/crypto/webhook-signature.ts';
 import { toSeconds, type UnixMillis } from '../../shared/model/time.ts';
 import { parseTraceparent, renderTraceHeaders } from '../../shared/wire/api/trace-context.ts';
 import { sentBody, webhookHeaders } from '../../shared/wire/api/webhook.ts';
-import { noAnswer, post, readAnswer, whyNone } from '../outbox/attempt.ts';
-import type { GuardedAnswer } from '../outbox/guarded-fetch.ts';
-import type { DeliveryAnswer, LockedDelivery } from './delivery-queue.ts';
+import { type Posted, post } from '../outbox/attempt.ts';
+import type { LockedDelivery } from './delivery-queue.ts';
 import type { WebhookDeps } from './deps.ts';
 import { sourceOf } from './source-of.ts';
 import { openWebhookSecret } from './webhook-secret.ts';
@@ -18,7 +17,7 @@ export async function sendDelivery(
   deps: Pick<WebhookDeps, 'baseUrl' | 'clock' | 'sealer' | 'outbound' | 'tracer'>,
   delivery: LockedDelivery,
   { nowMs, signal }: { readonly nowMs: UnixMillis; readonly signal: AbortSignal },
-): Promise<DeliveryAnswer> {
+): Promise<Posted> {
   const message = {
     id: delivery.eventId,
     timestampS: toSeconds(nowMs),
@@ -33,25 +32,15 @@ export async function sendDelivery(
     ...webhookHeaders({ ...message, signatures }),
     ...(trace !== null && renderTraceHeaders(trace)),
   };
-  const answered = await post(deps, delivery.url, { headers, body: message.body, signal });
-  const answer = answerOf(answered, deps.clock.now());
+  const answer = await post(deps, delivery.url, { headers, body: message.body, signal });
   span?.end(spanEndOf(delivery, answer));
   return answer;
-}
-
-function answerOf(answered: GuardedAnswer | Error, nowMs: UnixMillis): DeliveryAnswer {
-  if (answered instanceof Error) {
-    const error = whyNone(answered) ?? answered.message.slice(0, 200);
-    return { ...noAnswer, fault: null, statusCode: null, error, response: null };
-  }
-  const { said, ...answer } = readAnswer(answered, nowMs);
-  return { ...answer, fault: null, statusCode: answered.status, error: null, response: said };
 }
 
 /** Without the address of the endpoint, which may have a key in it. */
 const spanEndOf = (
   { endpointId, eventId, attempts }: LockedDelivery,
-  { statusCode, hasSucceeded }: DeliveryAnswer,
+  { statusCode, hasSucceeded }: Posted,
 ) => ({
   attributes: {
     'agent_trust.webhook_id': endpointId,

@@ -487,8 +487,7 @@ describe('a flood', () => {
     const locked = await lockMessages(sql, { slots, replicaId: 'other', nowMs: clock.now() });
     expect(locked.map(({ bundled }) => bundled.length)).toEqual([11]);
     // As by a mail server that takes the requester's words for spam.
-    const answer = { ...noAnswer, fault: null };
-    const attempts = locked.map((delivery) => ({ delivery, answer, nextAttemptAtMs: null }));
+    const attempts = locked.map((delivery) => ({ delivery, answer: noAnswer, nextAttemptAtMs: null }));
     await settle(sql, messageQueues, 'other', attempts);
     expect(await statuses(channel.id)).toEqual({ failed: 1, pending: 11 });
     running = replica();

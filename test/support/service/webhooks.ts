@@ -2,10 +2,10 @@ import { Registry } from 'prom-client';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { Compile } from 'typebox/compile';
 import { expect } from 'vitest';
-import { noAnswer } from '../../../control-plane/outbox/attempt.ts';
+import { noAnswer, type Posted } from '../../../control-plane/outbox/attempt.ts';
 import type { Attempt } from '../../../control-plane/outbox/outbox.ts';
 import { startDeliveries } from '../../../control-plane/webhooks/deliver.ts';
-import type { DeliveryAnswer, LockedDelivery } from '../../../control-plane/webhooks/delivery-queue.ts';
+import type { LockedDelivery } from '../../../control-plane/webhooks/delivery-queue.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import { webhookBodies } from '../../../shared/wire/api/webhook-events.ts';
 import { until } from '../base/until.ts';
@@ -103,10 +103,10 @@ export const madeUp = (
     statusCode,
     pausedUntilMs = null,
   }: { readonly atMs: UnixMillis; readonly statusCode: number; readonly pausedUntilMs?: UnixMillis | null },
-): Attempt<LockedDelivery, DeliveryAnswer> => ({
+): Attempt<LockedDelivery, Posted> => ({
   ...{ delivery, startedAtMs: atMs, endedAtMs: atMs, latencyMs: 1, nextAttemptAtMs: null, pausedUntilMs },
   answer: {
-    ...{ ...noAnswer, fault: null, statusCode, error: null, response: '' },
+    ...{ ...noAnswer, statusCode, said: '', error: null },
     ...{ hasSucceeded: statusCode === 204, isGone: statusCode === 410 },
   },
 });
