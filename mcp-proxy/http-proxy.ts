@@ -152,8 +152,8 @@ async function close(server: Server, proxy: GuardingProxy): Promise<void> {
 
 /** A session of the MCP server: whoever knows its id is not its owner. */
 interface Session {
-  /** Whose `initialize` began it. Null: the sidecar did not answer then, and calls pass without it. */
-  readonly agent: string | null;
+  /** Of its `initialize`: see Exchange. */
+  readonly sender: string;
   readonly open: OpenRequests;
 }
 
@@ -170,8 +170,8 @@ interface Exchange {
   id: unknown;
   /** Of its passport, once that stands; '' before, and for a preflight. */
   token: string;
-  /** Null: not known, and calls pass without it. */
-  agent: string | null;
+  /** The agent; while that is not known, and calls pass without it, the token alone. */
+  sender: string;
   /** Its id is known to be of a session of this agent. */
   isInSession: boolean;
   /** Requests that wait for answers, of the session or here alone. */
@@ -244,7 +244,7 @@ class GuardingProxy {
     };
     const { resource, reports } = this.#options;
     const exchange: Exchange = {
-      ...{ request, response, gone: gone.signal, id: null, token: '', agent: null },
+      ...{ request, response, gone: gone.signal, id: null, token: '', sender: '' },
       ...{ shown: resource === null ? headers : resource.shown(headers), isInSession: false },
       ...{ open: new OpenRequests(reports), begun: [], isStream: false },
     };
@@ -301,16 +301,28 @@ class GuardingProxy {
       }
     }
     exchange.token = token;
-    exchange.agent = standing.kind === 'stands' ? standing.agent : null;
+    const bearer = bearerOf(token);
+    exchange.sender = standing.agent ?? bearer;
     const id = sessionOf(exchange.request);
+    // What began while its agent was not known is that agent's from here on.
+    if (standing.agent !== null) this.#adopt(exchange, bearer);
     if (id === undefined) return;
     const session = this.#sessions.get(id);
-    const isOther = session?.agent !== exchange.agent && (session?.agent ?? null) !== null;
-    if (session === undefined || (isOther && exchange.agent !== null)) {
+    if (session?.sender !== exchange.sender) {
       throw new Refusal(404, 'There is no such session. Begin one by initialize, without Mcp-Session-Id.');
     }
     exchange.isInSession = true;
     exchange.open = session.open;
+  }
+
+  #adopt({ request, sender }: Exchange, bearer: string): void {
+    const id = sessionOf(request);
+    if (id === undefined) {
+      this.#options.views.join(this.#viewOfSender(request, bearer), this.#viewOfSender(request, sender));
+      return;
+    }
+    const session = this.#sessions.get(id);
+    if (session?.sender === bearer) this.#sessions.set(id, { ...session, sender });
   }
 
   /** A client that may get another token learns from the header where. */
@@ -390,10 +402,10 @@ class GuardingProxy {
   }
 
   /** The server has answered `initialize`. */
-  #beginSession({ agent, isInSession }: Exchange, answer: IncomingMessage): void {
+  #beginSession({ sender, isInSession }: Exchange, answer: IncomingMessage): void {
     const id = sessionOf(answer);
     if (id === undefined || isInSession || !isSuccess(answer)) return;
-    this.#sessions.set(id, { agent, open: new OpenRequests(this.#options.reports) });
+    this.#sessions.set(id, { sender, open: new OpenRequests(this.#options.reports) });
     this.#options.views.begin(viewOfSession(id));
   }
 
@@ -435,12 +447,15 @@ class GuardingProxy {
   }
 
   /** The client as its server tells it from others: by its session, else by who it is here and there. */
-  #viewOf({ request, token, agent }: Exchange): string {
+  #viewOf({ request, sender }: Exchange): string {
     const id = sessionOf(request);
-    if (id !== undefined) return viewOfSession(id);
+    return id === undefined ? this.#viewOfSender(request, sender) : viewOfSession(id);
+  }
+
+  #viewOfSender(request: IncomingMessage, sender: string): string {
     const { authorization = '' } = request.headers;
     const credential = this.#isPassport(authorization) ? '' : authorization;
-    return sha256Hex(JSON.stringify([agent ?? token, credential]));
+    return sha256Hex(JSON.stringify([sender, credential]));
   }
 
   #send(
@@ -644,6 +659,9 @@ const sessionOf = ({ headers }: IncomingMessage): string | undefined => {
   const { 'mcp-session-id': id } = headers;
   return typeof id === 'string' ? id : undefined;
 };
+
+/** No name of an agent, which begins with an id. */
+const bearerOf = (token: string): string => `token ${sha256Hex(token)}`;
 
 const viewOfSession = (id: string): string => sha256Hex(JSON.stringify(['session', id]));
 

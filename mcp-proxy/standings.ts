@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
 import { Transport } from '../clients/node/src/transport.ts';
+import { sha256Hex } from '../shared/crypto/content-hash.ts';
 import { isJsonObject, type JsonObject } from '../shared/crypto/json-object.ts';
 import { proxyLimits } from './limits.ts';
 
@@ -10,9 +12,13 @@ import { proxyLimits } from './limits.ts';
 export type Standing =
   | { readonly kind: 'stands'; readonly agent: string }
   | { readonly kind: 'ended'; readonly reason: string; readonly detail: string }
-  /** It cannot be known now. `status`: of an answer that is a refusal; null: there was none. */
+  /**
+   * It cannot be known now. `status`: of an answer that is a refusal; null: there was none. `agent`: as
+   * before; null: the token was never seen to stand.
+   */
   | {
       readonly kind: 'unknown';
+      readonly agent: string | null;
       readonly status: number | null;
       readonly code: string;
       readonly detail: string;
@@ -26,6 +32,10 @@ export class Standings {
   readonly #path: string;
   /** By token. */
   readonly #watched = new Map<string, Set<() => void>>();
+  /** The last that was known, by the hash of a token that has stood. Whose it is does not change. */
+  readonly #known = new LRUCache<string, Exclude<Standing, { kind: 'unknown' }>>({
+    max: proxyLimits.sessionsMax,
+  });
 
   constructor(options: {
     readonly sidecarUrl: string;
@@ -40,13 +50,24 @@ export class Standings {
 
   /** `waitMs`: for the end of a passport that stands. Never rejects. */
   async ask(token: string, waitMs = 0): Promise<Standing> {
+    const standing = await this.#ask(token, waitMs);
+    const name = sha256Hex(token);
+    if (standing.kind !== 'unknown') {
+      if (standing.kind === 'stands' || this.#known.has(name)) this.#known.set(name, standing);
+      return standing;
+    }
+    const known = this.#known.get(name);
+    return known?.kind === 'ended' ? known : { ...standing, agent: known?.agent ?? null };
+  }
+
+  async #ask(token: string, waitMs: number): Promise<Standing> {
     const outcome = await this.#transport.exchange({
       ...{ method: 'POST', path: this.#path, body: JSON.stringify({ passport: token, wait_ms: waitMs }) },
       deadlineAt: performance.now() + waitMs + proxyLimits.decisionMsMax,
       ...{ retriesMax: 2, pauseMs: 20, isIdempotent: true, isVoidAt503: true },
     });
     if (outcome.kind === 'failed') {
-      return { kind: 'unknown', status: null, code: outcome.code, detail: 'The sidecar does not answer.' };
+      return unknown(null, outcome.code, 'The sidecar does not answer.');
     }
     return standingIn(outcome.status, parse(outcome.text));
   }
@@ -97,15 +118,19 @@ function standingIn(status: number, answer: JsonObject): Standing {
   const [reason, detail] = [String(answer['reason']), String(answer['detail'])];
   if (status === 200 && stands === false) {
     return retryable === true && !/^passport_/.test(reason)
-      ? { kind: 'unknown', status: null, code: reason, detail }
+      ? unknown(null, reason, detail)
       : { kind: 'ended', reason, detail };
   }
   // No sidecar takes it for a token.
   if (status === 400) return { kind: 'ended', reason: 'passport_malformed', detail: 'It is no passport.' };
   const error = isJsonObject(answer['error']) ? answer['error'] : {};
   const { code = 'bad_answer', message = 'The answer is not one of a sidecar.' } = error;
-  return { kind: 'unknown', status, code: String(code), detail: String(message) };
+  return unknown(status, String(code), String(message));
 }
+
+const unknown = (status: number | null, code: string, detail: string): Standing => ({
+  ...{ kind: 'unknown', agent: null, status, code, detail },
+});
 
 function parse(text: string): JsonObject {
   try {

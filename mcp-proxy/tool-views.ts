@@ -58,6 +58,17 @@ export class ToolViews {
     this.#views.set(name, { ...this.#view(name), isStale: false });
   }
 
+  /** One client by two names: what is held against the first is held against the second, which stays. */
+  join(first: string, second: string): void {
+    const from = this.#views.get(first);
+    if (from === undefined) return;
+    const view = this.#views.get(second) ?? from;
+    for (const name of from.gone) view.gone.add(name);
+    const isFresh = view.isFresh && !from.isStale;
+    this.#views.set(second, { ...view, isStale: view.isStale || from.isStale, isFresh });
+    this.#views.delete(first);
+  }
+
   /** A page has come. Answers which of its tools are back, and whether the list is whole with it. */
   see(
     name: string,

@@ -283,6 +283,28 @@ describe('the lists of many clients', () => {
   });
 });
 
+it('keep what is held against a client whose name was not known then', () => {
+  const views = new ToolViews();
+  const list = (name: string, names: string[]) => {
+    views.ask(name, undefined);
+    return views.see(name, names, false);
+  };
+  for (const names of [['a', 'b'], ['a']]) list('token', names);
+  views.change('token');
+  for (const known of ['new', 'old']) {
+    if (known === 'old') {
+      list('old', ['a']);
+      list('token', ['b']);
+      list('token', ['a']);
+      views.change('token');
+    }
+    views.join('token', known);
+    expect([views.isStale(known), views.isStale('token')]).toEqual([true, false]);
+    expect(list(known, ['a', 'b']).readded).toEqual(['b']);
+    expect(views.isStale(known)).toBe(false);
+  }
+});
+
 it('marks the lists of one agent alone where the server has no sessions', async () => {
   const gate_id = await newGate();
   const other = await service.agentTrust.passports.issue({ agent_id: 'other', permissions: ['tools:*'] });

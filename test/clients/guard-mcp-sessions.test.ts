@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer, request as forward } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { proxyLimits } from '../../mcp-proxy/limits.ts';
@@ -180,6 +183,111 @@ describe('a session', () => {
     const serving = await open({ standingsUrl, servesWithoutDecision: true });
     const session = await serving.begin(jwt);
     expect((await serving.send(jwt, message('ping'), session)).status).toBe(200);
+  });
+});
+
+describe('a session of a guard that serves without decisions', () => {
+  /** The sidecar, or nobody. */
+  async function awayAndBack() {
+    const { testSidecar } = service;
+    let isAway = false;
+    const relay = createServer((request, response) => {
+      if (isAway) return void request.socket.destroy();
+      const { hostname, port } = new URL(testSidecar.origin);
+      const { method, headers, url: path } = request;
+      const asked = forward({ ...{ hostname, port, method, headers, path } }, (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      });
+      asked.on('error', () => response.destroy());
+      response.on('close', () => asked.destroy());
+      return void request.pipe(asked);
+    });
+    relay.listen(0, '127.0.0.1');
+    await once(relay, 'listening');
+    closing.push(() => {
+      relay.closeAllConnections();
+      relay.close();
+    });
+    const standingsUrl = `http://127.0.0.1:${(relay.address() as AddressInfo).port}`;
+    const opened = await open({ standingsUrl, servesWithoutDecision: true });
+    const statusOf = async (passport: string | null, headers: Record<string, string>, method = 'POST') => {
+      const answered = await opened.send(
+        passport,
+        method === 'POST' ? message('ping') : null,
+        headers,
+        method,
+      );
+      await answered.body?.cancel();
+      return answered.status;
+    };
+    const be = (where: 'away' | 'back') => {
+      isAway = where === 'away';
+    };
+    return { ...opened, statusOf, be };
+  }
+  const methods = ['POST', 'GET', 'DELETE'];
+
+  it.each(methods)('that began while the sidecar was away is of its token alone, for %s', async (method) => {
+    const { statusOf, begin, be } = await awayAndBack();
+    const [own, other, ended] = [await issue(), await issue(), await issue()];
+    be('away');
+    const [session, ofEnded] = [await begin(own.jwt), await begin(ended.jwt)];
+    const others = [null, 'x', other.jwt];
+    const statuses = async () => {
+      const all = [];
+      for (const passport of others) all.push(await statusOf(passport, session, method));
+      return all;
+    };
+    expect(await statuses()).toEqual([401, 404, 404]);
+    expect(await statusOf(own.jwt, session)).toBe(200);
+    await revoke(ended.id);
+    be('back');
+    expect(await statuses()).toEqual([401, 401, 404]);
+    expect(await statusOf(ended.jwt, ofEnded, method)).toBe(401);
+    expect(await statusOf(other.jwt, ofEnded, method)).toBe(404);
+    expect(await statusOf(own.jwt, session, method)).toBe(200);
+  });
+
+  it.each(methods)('stays of its agent while the sidecar is away, for %s', async (method) => {
+    const { statusOf, begin, be } = await awayAndBack();
+    const [first, other, unseen] = [await issue(), await issue(), await issue()];
+    const session = await begin(first.jwt);
+    await begin(other.jwt);
+    await revoke(first.id);
+    const second = await issue(first.agent_id);
+    for (const [{ jwt }, status] of [
+      [first, 401],
+      [second, 200],
+    ] as const)
+      expect(await statusOf(jwt, session)).toBe(status);
+    be('away');
+    for (const [passport, status] of [
+      ...([
+        [null, 401],
+        ['x', 404],
+        [first.jwt, 401],
+        [other.jwt, 404],
+        [unseen.jwt, 404],
+      ] as const),
+      [second.jwt, 200] as const,
+    ])
+      expect(await statusOf(passport, session, method), String(passport)).toBe(status);
+  });
+
+  it('goes on with another passport of its agent, once the sidecar has known the first one', async () => {
+    const { statusOf, begin, be } = await awayAndBack();
+    const first = await issue();
+    be('away');
+    const [session, unused] = [await begin(first.jwt), await begin(first.jwt)];
+    be('back');
+    expect(await statusOf(first.jwt, session)).toBe(200);
+    await revoke(first.id);
+    const second = await issue(first.agent_id);
+    expect(await statusOf(second.jwt, session)).toBe(200);
+    expect(await statusOf(second.jwt, unused)).toBe(404);
+    be('away');
+    expect(await statusOf(second.jwt, session)).toBe(200);
   });
 });
 
