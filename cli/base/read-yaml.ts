@@ -36,6 +36,9 @@ export function readYaml(path: string, text: string): ReadYaml {
     return new UsageError(`${path}:${line}:${col}: ${message.replaceAll('\n', '\\n')}`);
   };
   const tokens = [...new Parser(lineCounter.addNewLine).parse(text)];
+  const odd = text.search(unreadable);
+  if (odd >= 0)
+    throw fail(odd, 'A character that is written as a code, in double quotes: others end a line here.');
   refuseDepth(tokens, fail);
   // Names that are there twice are found below: the library compares each with all others.
   const composer = new Composer({ stringKeys: true, uniqueKeys: false, resolveKnownTags: false });
@@ -69,6 +72,10 @@ export function writeYaml(value: object): string {
   });
   return visible(document.toString({ lineWidth: 0, blockQuote: false, doubleQuotedAsJSON: true }));
 }
+
+/** Not in YAML 1.2 (§5.1, §5.4), which ends a line at each carriage return: the library does not. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a file must not hold
+const unreadable = /[\0-\x08\v\f\x0e-\x1f]|\r(?!\n)/;
 
 const tooDeep = `Nesting is deeper than ${limits.jsonDepthMax}.`;
 

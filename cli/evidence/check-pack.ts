@@ -16,6 +16,7 @@ import { hasCode } from '../../shared/runtime/system-error.ts';
 import { parseAttestation } from '../../shared/wire/evidence/attestation.ts';
 import type { SignedApproval, SignedPassport } from '../../shared/wire/evidence/evidence.ts';
 import { readExportLines, recordOf } from '../verify/export-lines.ts';
+import { rewriteOf } from '../verify/verify-proofs.ts';
 import { isInScope, type PackScope, packFiles, parseScope } from './pack-scope.ts';
 import { PackTotals, pageLimits } from './pack-totals.ts';
 
@@ -73,11 +74,11 @@ export async function checkPack(
   const log = await logOf(path('checkpoint'), path('policy'));
   progress('verifying');
   try {
-    const verdict = await verifyAttestations(await streamOf(path('records')), jwks);
+    const verdict = await verifyAttestations(bytesOf(path('records')), jwks);
     const reading = new Reading(scope, verdict.valid, log && { ...log, jwks });
     for (const pass of passes) {
       progress(`reading, ${pass}`);
-      const lines = readExportLines(await streamOf(path('records')));
+      const lines = readExportLines(bytesOf(path('records')));
       for await (const { value } of lines) await reading.take(value, pass);
     }
     return { scope, verdict, ...reading.finish() };
@@ -86,8 +87,10 @@ export async function checkPack(
   }
 }
 
-const streamOf = async (path: string) =>
-  (await openPlainFile(path)).createReadStream({ highWaterMark: 256 * 1024 });
+/** Opened when it is read: what is refused before leaves nothing open. */
+async function* bytesOf(path: string): AsyncGenerator<Uint8Array> {
+  yield* (await openPlainFile(path)).createReadStream({ highWaterMark: 256 * 1024 });
+}
 
 const passes = ['what is stated', 'sums', 'decisions'] as const;
 
@@ -100,6 +103,8 @@ interface Checkpoint {
 async function logOf(checkpoint: string, policy: string): Promise<Omit<Checkpoint, 'jwks'> | null> {
   const text = await textOf(checkpoint, true);
   if (text === null) return null;
+  const rewritten = rewriteOf(text);
+  if (rewritten !== null) throw new PackError(`${checkpoint} cannot be used: ${rewritten}`);
   const rules = await textOf(policy);
   try {
     parseWitnessPolicy(nodeEd25519(), Buffer.from(rules));

@@ -137,7 +137,7 @@ function auditChainOf(line: string): string | null {
 }
 
 /** What another program has made of the bytes of a proof, in words; null: nothing that shows. */
-function rewriteOf(text: string): string | null {
+export function rewriteOf(text: string): string | null {
   const fetchAgain = 'a proof counts byte for byte, so fetch it again';
   if (text.startsWith('\ufeff')) return `it begins with a byte order mark; ${fetchAgain}`;
   if (text.includes('\r')) return `its lines end as on Windows (CRLF); ${fetchAgain}`;

@@ -21,8 +21,10 @@ export type QuorumRule =
   | { readonly kind: 'witness'; readonly name: string }
   | { readonly kind: 'group'; readonly least: number; readonly members: readonly QuorumRule[] };
 
-/** Ten times what C2SP asks every reader to take. */
-export const policyBounds = { bytesMax: 256 * 1024, linesMax: 4_096, keysMax: 320 } as const;
+/** Ten times what C2SP asks every reader to take; groups within groups cost a reader stack. */
+export const policyBounds = {
+  ...{ bytesMax: 256 * 1024, linesMax: 4_096, keysMax: 320, groupDepthMax: 32 },
+} as const;
 
 /** A mistake in a policy; the message names the line. */
 export class WitnessPolicyError extends Error {
@@ -34,6 +36,8 @@ interface Reading {
   readonly logs: PolicyKey[];
   readonly witnesses: (PolicyKey & { readonly name: string })[];
   readonly rules: Map<string, QuorumRule>;
+  /** Groups within each rule, one inside of the other. */
+  readonly depths: Map<QuorumRule, number>;
   /** Members of a group: each name is one at most once. */
   readonly members: Set<string>;
   quorum: QuorumRule | null | undefined;
@@ -54,6 +58,7 @@ export function parseWitnessPolicy(ed25519: Pick<Ed25519, 'verifier'>, file: Uin
     logs: [],
     witnesses: [],
     rules: new Map(),
+    depths: new Map(),
     members: new Set(),
     quorum: undefined,
   };
@@ -141,7 +146,12 @@ function readGroup(reading: Reading, [name = '', least = '', ...members]: readon
   const count = { any: 1, all: members.length }[least] ?? (/^[1-9]\d{0,3}$/.test(least) ? Number(least) : 0);
   if (count < 1 || count > members.length)
     return `a group has any, all or a number from 1 to its ${members.length}`;
-  return addName(reading, name, { kind: 'group', least: count, members: rules });
+  const depth = 1 + Math.max(...rules.map((rule) => reading.depths.get(rule) ?? 0));
+  if (depth > policyBounds.groupDepthMax)
+    return `groups lie in groups at most ${policyBounds.groupDepthMax} deep`;
+  const group: QuorumRule = { kind: 'group', least: count, members: rules };
+  reading.depths.set(group, depth);
+  return addName(reading, name, group);
 }
 
 function readQuorum(reading: Reading, [name = '', ...more]: readonly string[]): string | null {

@@ -16,7 +16,7 @@ import { inclusionRanges, leafHash, rangeHash, rootHash } from '../../shared/log
 import { renderNote, renderVkey, signNote } from '../../shared/log/note.ts';
 import { renderLogProof, verifyLogProof } from '../../shared/log/proof.ts';
 import { grow, readFromTiles } from '../../shared/log/tiles.ts';
-import { parseWitnessPolicy } from '../../shared/log/witness-policy.ts';
+import { parseWitnessPolicy, WitnessPolicyError } from '../../shared/log/witness-policy.ts';
 import { findDebianProgram } from '../support/run/debian-program.ts';
 
 const run = promisify(execFile);
@@ -61,6 +61,12 @@ function proofOf(
 const witness = (fill: number) =>
   `witness W${fill} ${renderVkey(`w${fill}.example`, 4, signer(fill).publicKey)}\n`;
 const log = `log ${renderVkey(origin, 1, signer(1).publicKey)}\n`;
+/** So many more groups, one inside of the other. */
+const groups = (more: number): string =>
+  policy.replace(
+    'quorum two',
+    `${Array.from({ length: more }, (_, at) => `group g${at} any ${at === 0 ? 'two' : `g${at - 1}`}\n`).join('')}quorum g${more - 1}`,
+  );
 const policy = `# ours\n${log}${witness(11)}${witness(12)}${witness(13)}group two 2 W11 W12 W13\nquorum two\n`;
 
 const good = proofOf(5, 9);
@@ -107,6 +113,7 @@ const cases: Readonly<
   'cosigned in 1970, by a log whose key is not known': [at(1), policy, true],
   'cosigned four minutes ahead': [at(nowS + 240), policy, true],
   'cosigned an hour ahead': [at(nowS + 3_600), policy, false],
+  'under groups as deep as they may be': [good, groups(31), true],
   'of another version': [good.replace('@v1', '@v2'), policy, false],
   'without its head': [good.split('\n').toSpliced(1, 1).join('\n'), policy, false],
   'of no JSON object': [line(good, 1, `extra ${Buffer.from('[1]').toString('base64')}`), policy, false],
@@ -158,8 +165,14 @@ print(json.dumps(found))`;
     ['with a key twice', policy.replace(witness(12), witness(12) + witness(12).replace('W12', 'W14'))],
     ['with too many', policy.replace('two 2', 'two 4')],
     ['with another word', `${policy}and more\n`],
+    ['with groups too deep in groups', groups(32)],
+    ['with groups so deep that a reader has no stack for them', groups(4_000)],
   ])('refuse a policy %s', async (_what, rules) => {
     await expect(byClient(good, rules)).rejects.toThrow(TypeError);
-    expect(() => parseWitnessPolicy(ed25519, Buffer.from(rules))).toThrow();
+    expect(() => parseWitnessPolicy(ed25519, Buffer.from(rules))).toThrow(WitnessPolicyError);
+    const python = await findDebianProgram('python3');
+    const script = 'import sys, agent_trust.log as log; log.verify_log_proof(*sys.argv[1:])';
+    const env = { ...process.env, PYTHONPATH: join(root, 'clients/python'), PYTHONDONTWRITEBYTECODE: '1' };
+    await expect(run(python, ['-c', script, good, rules], { env })).rejects.toThrow('ValueError: policy');
   });
 });

@@ -183,11 +183,16 @@ def _is_signed(key: _Key, text: str, signature: bytes) -> bool:
     return 0 < time_s < 1 << 63 and verify(key.x, message.encode(), signature[8:])
 
 
+_GROUP_DEPTH_MAX = 32
+
+
 def _read_policy(policy: str) -> tuple[list[_Key], dict[str, _Key], _Rule]:
     logs: list[_Key] = []
     witnesses: dict[str, _Key] = {}
     rules: dict[str, _Rule] = {}
     members: set[str] = set()
+    # Groups within groups: each costs stack.
+    depths: dict[str, int] = {}
     quorum: _Rule | None = None
     for number, line in enumerate(policy.split("\n"), 1):
         words = [word for word in re.split("[ \t]+", line) if word]
@@ -204,6 +209,8 @@ def _read_policy(policy: str) -> tuple[list[_Key], dict[str, _Key], _Rule]:
                 name, least_text, *of = rest
                 _demand(len(set(of)) == len(of) and not members & set(of))
                 members |= set(of)
+                depths[name] = 1 + max(depths.get(member, 0) for member in of)
+                _demand(depths[name] <= _GROUP_DEPTH_MAX)
                 least = {"any": 1, "all": len(of)}.get(least_text) or _number(least_text)
                 _demand(1 <= least <= len(of))
                 _define(rules, name, _group(least, [rules[member] for member in of]))

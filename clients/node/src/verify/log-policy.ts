@@ -18,6 +18,9 @@ export interface LogPolicy {
 
 type Rule = (names: ReadonlySet<string>) => boolean;
 
+/** Groups within groups: each costs stack. */
+const groupDepthMax = 32;
+
 const hex = (bytes: Uint8Array): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 
@@ -45,6 +48,7 @@ export async function readLogPolicy(text: string): Promise<LogPolicy> {
   const logs: NoteKey[] = [];
   const witnesses = new Map<string, NoteKey>();
   const rules = new Map<string, Rule>();
+  const depths = new Map<Rule, number>();
   const members = new Set<string>();
   let quorum: Rule | null = null;
   for (const [at, line] of text.split('\n').entries()) {
@@ -78,7 +82,10 @@ export async function readLogPolicy(text: string): Promise<LogPolicy> {
       });
       const least = { any: 1, all: of.length }[second] ?? (/^[1-9]\d*$/.test(second) ? Number(second) : 0);
       if (least < 1 || least > of.length) throw wrong('a group has any, all or a number of its members');
-      addRule(name, (names) => of.filter((rule) => rule(names)).length >= least);
+      const group: Rule = (names) => of.filter((rule) => rule(names)).length >= least;
+      depths.set(group, 1 + of.reduce((most, rule) => Math.max(most, depths.get(rule) ?? 0), 0));
+      if ((depths.get(group) ?? 0) > groupDepthMax) throw wrong('groups lie too deep in groups');
+      addRule(name, group);
     } else if (kind === 'quorum' && quorum === null && words.length === 1) {
       quorum = name === 'none' ? () => true : (rules.get(name) ?? null);
       if (quorum === null) throw wrong(`${name} is unknown`);
