@@ -14,9 +14,17 @@ export interface Props {
   readonly key: string;
 }
 
-/** On a busy machine the time of a request may be over. Nothing was decided then, and it is asked again. */
-export const untilDecided = (ask: () => Promise<Reply>): Promise<Reply> =>
-  untilAnswer(ask, ({ body }) => body.error?.code !== 'overloaded', { what: 'a decision' });
+/**
+ * On a busy machine the time of a request may be over, and it is asked again. What a PERMIT had taken that
+ * came too late, its approval too, is free again when its void has arrived.
+ */
+export async function untilDecided(ask: () => Promise<Reply>): Promise<Reply> {
+  const isLate = ({ body }: Reply) => body.error?.code === 'overloaded';
+  const reply = await ask();
+  if (!isLate(reply)) return reply;
+  const isDecided = (again: Reply) => !isLate(again) && again.body.reason !== 'approval_used';
+  return untilAnswer(ask, isDecided, { what: 'a decision' });
+}
 
 /** A program that decides, and the control plane by which everything else is done. */
 export const httpStage = (
