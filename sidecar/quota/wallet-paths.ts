@@ -1,4 +1,5 @@
 import { idDigest } from '../../shared/crypto/id-digest.ts';
+import type { DrawnLane } from '../../shared/decision/windows-of.ts';
 import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { PassportId } from '../../shared/model/ids.ts';
 import { limits } from '../../shared/model/limits.ts';
@@ -29,6 +30,8 @@ export interface NewsMark {
 /** The wallets of one passport, as the control plane told them. */
 export class WalletPath {
   readonly levels: readonly WalletLevel[];
+  /** What a PERMIT draws on of each. Nobody tells a sidecar the limit of a wallet of another account. */
+  readonly lanes: readonly (readonly DrawnLane[])[];
   /** Of its wallets, from its own to the root. */
   readonly keys: readonly string[];
   /** When it was asked for. */
@@ -40,6 +43,15 @@ export class WalletPath {
 
   constructor(passportId: PassportId, levels: readonly WalletLevel[], asked: NewsMark) {
     this.levels = levels;
+    this.lanes = levels.map(({ key: wallet, windows }) =>
+      windows.map(({ kind, window, lane, limit = Number.MAX_SAFE_INTEGER }) => ({
+        kind,
+        window,
+        wallet,
+        lane,
+        limit,
+      })),
+    );
     this.keys = levels.map(({ key }) => key);
     this.#asked = asked;
     this.#passport = idDigest(passportId);

@@ -116,7 +116,7 @@ export class WindowTable {
   ): HeldView {
     const { isShared, nowMs, path } = options;
     const { passportId, tokenHash } = passport;
-    const drawn = windowsOf({ gate, passport, lanes: lanesOf(path ?? null) });
+    const drawn = windowsOf({ gate, passport, lanes: path?.lanes ?? [] });
     const held = (each: DrawnWindow) => this.#find(each, passport, nowMs);
     const isKnown = () => this.#wallets.get(passportId, nowMs) !== null;
     const heldWallet =
@@ -211,27 +211,21 @@ export class WindowTable {
 /** Stands for the absent gate of `/enforce`; has no windows. */
 const noGate = Object.freeze({ rateWindows: [], spendWindows: [], standingApprovals: [] });
 
-/** Nobody tells a sidecar the limit of a wallet of another account. */
-const lanesOf = (path: WalletPath | null) =>
-  (path?.levels ?? []).map(({ key: wallet, windows }) =>
-    windows.map(({ limit = Number.MAX_SAFE_INTEGER, ...lane }) => ({ ...lane, wallet, limit })),
-  );
-
 /** As lease calls name it: of a wallet by a passport that draws on it. */
 function leasedName(
   { of, window }: DrawnWindow,
   { passportId, tokenHash }: LimitedPassport,
 ): WindowOfCounter {
   const isOfPassport = 'wallet' in of || ('passportId' in of && of.passportId !== null);
-  return {
+  const name: WindowOfCounter = {
     kind: of.kind,
     gate_id: 'gateId' in of ? of.gateId : null,
     passport_id: isOfPassport ? passportId : null,
     token_hash: isOfPassport ? tokenHash : null,
-    ...('standingApprovalId' in of && { standing_approval_id: of.standingApprovalId }),
-    ...('wallet' in of && { wallet: renderLane(of.wallet, of.lane) }),
     window,
   };
+  if ('wallet' in of) return { ...name, wallet: renderLane(of.wallet, of.lane) };
+  return 'standingApprovalId' in of ? { ...name, standing_approval_id: of.standingApprovalId } : name;
 }
 
 const isUnlimited = ({ rateWindows, spendWindows }: LimitedPassport): boolean =>

@@ -320,9 +320,9 @@ export const mutants: readonly Mutant[] = [
   ),
   planted(
     'takes nothing from wallets of another account',
-    'sidecar/quota/window-table.ts',
-    'windows.map(({ limit = Number.MAX_SAFE_INTEGER, ...lane }) =>',
-    'windows.filter((each) => each.limit !== undefined).map(({ limit = 0, ...lane }) =>',
+    'sidecar/quota/wallet-paths.ts',
+    'windows.map(({ kind, window, lane, limit = Number.MAX_SAFE_INTEGER }) => ({',
+    'windows.filter((each) => each.limit !== undefined).map(({ kind, window, lane, limit = 0 }) => ({',
   ),
   planted(
     'keeps idle units of wallets of another account',
