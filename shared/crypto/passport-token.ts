@@ -37,7 +37,7 @@ export function openPassportToken(token: string): OpenToken | null {
   const payloadEnd = token.indexOf('.', headerEnd + 1);
   if (headerEnd < 0 || payloadEnd < 0) return null;
 
-  const kid = kidOf(token, headerEnd);
+  const kid = readHeader(token.slice(0, headerEnd));
   if (kid === null) return null;
   const signature = decodeBase64url(token.slice(payloadEnd + 1));
   if (signature === null || signature.length !== signatureBytes) return null;
@@ -78,22 +78,6 @@ export function signPassportToken(
   const header = encodeJson({ alg: 'EdDSA', typ: tokenType, kid: key.kid });
   const signingInput = `${header}.${encodeJson(payload)}`;
   return `${signingInput}.${encodeBase64url(key.signer.sign(asciiBytes(signingInput)))}`;
-}
-
-/** The last good header and its `kid`. */
-let lastHeader: { readonly text: string; readonly kid: string } | null = null;
-
-/**
- * All tokens of a key have the same header, and a service signs with one key for months, so the result for
- * the last good header is reused for the same text. Only `readHeader` interprets a header.
- */
-function kidOf(token: string, headerEnd: number): string | null {
-  if (lastHeader !== null && lastHeader.text.length === headerEnd && token.startsWith(lastHeader.text))
-    return lastHeader.kid;
-  const text = token.slice(0, headerEnd);
-  const kid = readHeader(text);
-  if (kid !== null) lastHeader = { text, kid };
-  return kid;
 }
 
 /** The `kid` of a header of ours; null for any other. `Ed25519` is the name of the algorithm in RFC 9864. */
