@@ -10,26 +10,25 @@ type Judgement = 'signed' | 'forged' | 'unknown_key' | 'keys_stale';
 
 /**
  * Whether a key of this issuer signed what is handed in once, a security event or an assertion. Its sender
- * gives up where it is refused, so nothing is refused by keys that may be out of date: they are read first,
- * if their turn allows it. Throws `service_unavailable` with the time to send it again.
+ * gives up where it is refused, so nothing is refused but by keys that were read for it: others may have been
+ * read before the issuer changed them, whatever the times of two replicas say. Throws `service_unavailable`
+ * with the time to send it again.
  */
 export async function judgeSignature(
   deps: KeyDeps,
   issuer: ForeignIssuer,
   open: OpenForeignToken,
 ): Promise<Exclude<Judgement, 'keys_stale'>> {
-  const askedAtMs = deps.clock.now();
-  const known = judgedBy(issuer, open, askedAtMs);
-  if (known === 'signed' || known === 'forged') return known;
-  // Pasted keys are all that there are.
-  if (issuer.keysAtMs === null) return 'unknown_key';
-  await refreshKeys(deps, issuer.issuerId);
+  const known = judgedBy(issuer, open, deps.clock.now());
+  if (known === 'signed') return known;
+  // Pasted keys are all that there are, and are never stale.
+  if (issuer.keysAtMs === null && known !== 'keys_stale') return known;
+  const reading = await refreshKeys(deps, issuer.issuerId);
   const stored = await findFederation(deps.sql, issuer.issuerId);
   if (stored === null) throw new ApiError('issuer_not_found');
   const nowMs = deps.clock.now();
-  const read = judgedBy(new ForeignIssuer(stored), open, nowMs);
-  const isNew = (stored.keysAtMs ?? 0) >= askedAtMs;
-  if (read === 'signed' || read === 'forged' || (read === 'unknown_key' && isNew)) return read;
+  const judged = judgedBy(new ForeignIssuer(stored), open, nowMs);
+  if (judged === 'signed' || (judged !== 'keys_stale' && reading === 'read')) return judged;
   throw new ApiError('service_unavailable', {
     message: 'The keys of the issuer cannot be read just now. Send it again.',
     retryAfterS: Math.ceil(keysWaitMs(stored, nowMs) / secondMs),

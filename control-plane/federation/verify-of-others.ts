@@ -34,7 +34,7 @@ export function knownAmong(stored: readonly StoredFederation[]): KnownIssuers {
 
 /**
  * Verifies a token of another issuer, on the calling thread: a decision costs a transaction beside it. An
- * unknown key triggers a reload of the issuer's keys, after this check.
+ * unknown key, or another one of a known name, triggers a reload of the issuer's keys, after this check.
  */
 export function verifyOfOthers(
   deps: KeyDeps,
@@ -45,6 +45,7 @@ export function verifyOfOthers(
   if (opened.kind === 'refused') return opened;
   const { open, key, issuer } = opened;
   const isSigned = key.verify(Buffer.from(open.signedText, 'latin1'), open.signature);
+  if (!isSigned) readKeysSoon(deps, issuer.issuerId);
   const admitted = admitOfOthers(opened, isSigned);
   return admitted.kind === 'refused' ? admitted : { ...admitted, issuer };
 }

@@ -63,29 +63,35 @@ export async function tellFederation(
 /**
  * Reads the keys of this issuer now, unless an unknown key had them read within `keyFetchMsMin`, or they
  * could not be read within it: an unknown `kid` causes at most one fetch a minute, over all replicas
- * (contract §4), whenever they were read without one. The last good keys stay where that fails. Returns
- * whether it has asked. Throws what the database throws.
+ * (contract §4), whenever they were read without one. The last good keys stay where that fails. Resolves to
+ * null where it has not asked. Throws what the database throws.
  */
 export async function refreshKeys(
   deps: KeyDeps,
   issuerId: IssuerId,
   cause: 'unknown key' | 'schedule' = 'unknown key',
-): Promise<boolean> {
+): Promise<'read' | 'failed' | null> {
   // Its revisions would be those of other changes.
-  if (historyOf(deps.sql).isRegressed) return false;
+  if (historyOf(deps.sql).isRegressed) return null;
   const turn = { nowMs: deps.clock.now(), gapMs: keyFetchMsMin };
-  if (!(await takeTurn(deps.sql, issuerId, turn))) return false;
+  if (!(await takeTurn(deps.sql, issuerId, turn))) return null;
   const stored = await findFederation(deps.sql, issuerId);
-  if (stored === null) return false;
+  if (stored === null) return null;
   try {
     const read = await fetchKeys(deps.outbound, stored.federation);
-    await storeKeys(deps, stored, read, cause === 'schedule' ? (0 as UnixMillis) : turn.nowMs);
+    const isStored = await storeKeys(
+      deps,
+      stored,
+      read,
+      cause === 'schedule' ? (0 as UnixMillis) : turn.nowMs,
+    );
+    return isStored ? 'read' : 'failed';
   } catch (error) {
     if (!(error instanceof KeysUnavailable)) throw error;
     deps.logger.warn({ issuer_id: issuerId, reason: error.message }, 'keys of an issuer cannot be read');
     await noteKeyFault(deps.sql, issuerId, error.message);
+    return 'failed';
   }
-  return true;
 }
 
 /**
@@ -100,17 +106,17 @@ export function keysWaitMs({ askedAtMs, keysAtMs, fault }: StoredFederation, now
   return Math.min(keyFetchMsMin, Math.max(secondMs, keyFetchMsMin - sinceMs));
 }
 
-/** Unless the issuer was changed meanwhile: then these keys may be those of another address. */
+/** False: the issuer was changed meanwhile, and these keys may be those of another address. */
 async function storeKeys(
   deps: KeyDeps,
   asked: FederatedIssuer,
   { keys, fault }: ReadKeys,
   askedAtMs: UnixMillis,
-): Promise<void> {
-  await changeTransaction(deps, async (tx, change) => {
+): Promise<boolean> {
+  return changeTransaction(deps, async (tx, change) => {
     await lockIssuer(tx, asked, asked.issuerId);
     const stored = await findFederation(tx, asked.issuerId);
-    if (stored === null || stored.version !== asked.version) return;
+    if (stored === null || stored.version !== asked.version) return false;
     const isSame = canonicalJson(stored.keys) === canonicalJson(keys);
     const next = {
       ...stored,
@@ -121,6 +127,7 @@ async function storeKeys(
     };
     await updateFederation(tx, next, askedAtMs);
     await putFederation(tx, change, next);
+    return true;
   });
 }
 

@@ -282,6 +282,8 @@ export class PassportVerifier {
       opened.kind === 'opened'
         ? admitToken(opened, signatureIsValid)
         : admitOfOthers(opened, signatureIsValid);
+    // The issuer may have given the name of a key to another one.
+    if (opened.kind === 'foreign' && !signatureIsValid) this.#deps.onUnknownKey?.(opened.issuer);
     if (admitted.kind === 'verified') {
       const { token } = opened.open;
       this.#deps.cache.remember(token, admitted.passport);

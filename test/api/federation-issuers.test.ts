@@ -36,21 +36,35 @@ describe('the keys of another issuer', () => {
   it('are read for an unknown kid at once after a reading that none has caused', async () => {
     const { provider, issuerId, gateId } = await setUp();
     const before = provider.keyRequests;
-    expect(await refreshKeys(api.deps, issuerId, 'schedule')).toBe(true);
+    expect(await refreshKeys(api.deps, issuerId, 'schedule')).toBe('read');
     await provider.addKey('ES256');
     const token = await provider.sign();
     await until(async () => (await sidecar.check(gateId, token, request)).body.decision === 'PERMIT', {
       what: 'the new key at the sidecar',
     });
     expect(provider.keyRequests).toBe(before + 2);
-    expect(await refreshKeys(api.deps, issuerId)).toBe(false);
+    expect(await refreshKeys(api.deps, issuerId)).toBeNull();
+  });
+
+  it('are read again for a kid that is of another key now', async () => {
+    const { provider, gateId } = await setUp();
+    const { kid, alg } = provider.keys[0] as { readonly kid: string; readonly alg: string };
+    provider.keys = [];
+    await provider.addKey(alg, kid);
+    const token = await provider.sign();
+    const before = provider.keyRequests;
+    expect((await sidecar.check(gateId, token, request)).body.reason).toBe('passport_signature_invalid');
+    await until(async () => (await sidecar.check(gateId, token, request)).body.decision === 'PERMIT', {
+      what: 'the new key at the sidecar',
+    });
+    expect(provider.keyRequests).toBe(before + 1);
   });
 
   it('count where what stands beside them is odd, which is named', async () => {
     const { provider, issuerId, gateId } = await setUp();
     const shown = async () => (await api.call({ url: `/v1/issuers/${issuerId}` })).body.federation;
     const read = async () => {
-      expect(await refreshKeys(api.deps, issuerId, 'schedule')).toBe(true);
+      expect(await refreshKeys(api.deps, issuerId, 'schedule')).toBe('read');
       await sidecar.caughtUp();
       return decide(gateId, await provider.sign());
     };
@@ -95,7 +109,7 @@ describe('the keys of another issuer', () => {
     provider.keys = [];
     await provider.addKey('ES256');
     api.advance(2 * minuteMs);
-    expect(await refreshKeys(api.deps, issuerId)).toBe(true);
+    expect(await refreshKeys(api.deps, issuerId)).toBe('read');
     await sidecar.caughtUp();
     expect(await decide(gateId, token)).toEqual(block('passport_unknown_key'));
   });
@@ -106,7 +120,7 @@ describe('the keys of another issuer', () => {
       provider.answer = (_request, response) =>
         text === null ? response.writeHead(500).end() : response.end(text);
       api.advance(minuteMs + 5 * secondMs);
-      expect(await refreshKeys(api.deps, issuerId)).toBe(true);
+      expect(await refreshKeys(api.deps, issuerId)).toBe('failed');
       await sidecar.caughtUp();
       expect(await decide(gateId, await provider.sign())).toEqual(permit);
     }
@@ -116,7 +130,7 @@ describe('the keys of another issuer', () => {
     await sidecar.caughtUp();
     expect(await decide(gateId, await provider.sign())).toEqual(block('issuer_keys_stale'));
     provider.answer = null;
-    expect(await refreshKeys(api.deps, issuerId)).toBe(true);
+    expect(await refreshKeys(api.deps, issuerId)).toBe('read');
     await sidecar.caughtUp();
     expect(await decide(gateId, await provider.sign())).toEqual(permit);
   });
@@ -149,7 +163,7 @@ describe('the keys of another issuer', () => {
     api.advance(10 * minuteMs);
     await sidecar.caughtUp();
     expect(await decide(gateId, token)).toEqual(block('issuer_keys_stale'));
-    expect(await refreshKeys(api.deps, issuerId)).toBe(true);
+    expect(await refreshKeys(api.deps, issuerId)).toBe('read');
     await sidecar.caughtUp();
     expect(await decide(gateId, token)).toEqual(permit);
     // Back again, while the provider is away.
@@ -157,11 +171,11 @@ describe('the keys of another issuer', () => {
     api.advance(-10 * minuteMs);
     await sidecar.caughtUp();
     expect(await decide(gateId, token)).toEqual(block('issuer_keys_stale'));
-    expect(await refreshKeys(api.deps, issuerId)).toBe(true);
+    expect(await refreshKeys(api.deps, issuerId)).toBe('failed');
     expect(await decide(gateId, token)).toEqual(block('issuer_keys_stale'));
     provider.answer = null;
     api.advance(2 * minuteMs);
-    expect(await refreshKeys(api.deps, issuerId)).toBe(true);
+    expect(await refreshKeys(api.deps, issuerId)).toBe('read');
     await sidecar.caughtUp();
     expect(await decide(gateId, token)).toEqual(permit);
   });
@@ -554,7 +568,7 @@ describe('Shared Signals', () => {
       event(provider, `${caep}session-revoked`, { format: 'iss_sub', iss: provider.issuer, sub });
     const isSuspended = async (sub: string) =>
       expect(await decide(gateId, await provider.sign({ sub }))).toEqual(block('passport_suspended'));
-    expect(await refreshKeys(api.deps, issuerId, 'schedule')).toBe(true);
+    expect(await refreshKeys(api.deps, issuerId, 'schedule')).toBe('read');
     await provider.addKey('ES256');
     await taken(issuerId, await about('first'));
     await isSuspended('first');
@@ -581,6 +595,49 @@ describe('Shared Signals', () => {
     const renamed = Buffer.from(JSON.stringify({ ...head, kid: 'unknown' })).toString('base64url');
     const unknown = await push(issuerId, [renamed, ...rest].join('.'));
     expect([unknown.status, unknown.body.err]).toEqual([400, 'invalid_key']);
+  });
+
+  it('wait for keys that were read for them, whenever another replica says that it has read some', async () => {
+    const { provider, issuerId } = await setUp();
+    const about = (sub: string) =>
+      event(provider, `${caep}session-revoked`, { format: 'iss_sub', iss: provider.issuer, sub });
+    const read = provider.keyRequests;
+    // Its clock is ahead, or it has asked before the keys changed and stores them just now.
+    for (const aheadMs of [5 * secondMs, 0]) {
+      await provider.addKey('ES256');
+      const nowMs = api.deps.clock.now();
+      await api.deps.sql`
+        UPDATE federations SET asked_at_ms = ${nowMs}, keys_at_ms = ${nowMs + aheadMs}
+        WHERE issuer_id = ${issuerId}`;
+      expectError(await push(issuerId, await about('early')), 'service_unavailable');
+    }
+    expect(provider.keyRequests).toBe(read);
+    // Nor where they could not be read for it.
+    provider.answer = (_request, response) => response.writeHead(500).end();
+    const late = await about('late');
+    const aheadMs = api.deps.clock.now() + 5 * secondMs;
+    await api.deps.sql`
+      UPDATE federations SET asked_at_ms = 0, keys_at_ms = ${aheadMs} WHERE issuer_id = ${issuerId}`;
+    expectError(await push(issuerId, late), 'service_unavailable');
+    provider.answer = null;
+    api.advance(minuteMs);
+    await taken(issuerId, late);
+  });
+
+  it('are judged by another key of the same kid, and refused by that one', async () => {
+    const { provider, issuerId } = await setUp();
+    const { kid, alg } = provider.keys[0] as { readonly kid: string; readonly alg: string };
+    const about = (sub: string) =>
+      event(provider, `${caep}session-revoked`, { format: 'iss_sub', iss: provider.issuer, sub });
+    const former = await about('former');
+    provider.keys = [];
+    await provider.addKey(alg, kid);
+    await taken(issuerId, await about('renewed'));
+    // Within the minute nobody knows whether it has changed once more.
+    expectError(await push(issuerId, former), 'service_unavailable');
+    api.advance(minuteMs);
+    const refused = await push(issuerId, former);
+    expect([refused.status, refused.body.description]).toEqual([400, expect.stringMatching(/signature/)]);
   });
 
   it('without a kid are judged by a key that took the place of another', async () => {

@@ -190,6 +190,7 @@ describe('an assertion is refused', () => {
       .setProtectedHeader({ alg: 'RS256', kid: published.kid, typ })
       .sign(privateKey);
     expect(await answerTo(forged)).toMatchObject(refused(/signature/));
+    tools.api.advance(minuteMs);
     const otherKey = await new jose.SignJWT(claims())
       .setProtectedHeader({ alg: 'PS256', kid: published.kid, typ })
       .sign((await jose.generateKeyPair('PS256')).privateKey);
