@@ -357,6 +357,18 @@ describe('a channel that fails', () => {
     await open();
     await arrived(one, before + 1);
   });
+
+  it('that hangs delays no other channel, no approval and no answer', async () => {
+    one.answer(() => undefined);
+    await slackAt(one);
+    await slackAt(two);
+    const asked = await Promise.all(Array.from({ length: 20 }, () => open()));
+    mayHaveOneMore();
+    await until(() => told(two) === 20, { what: 'all told' });
+    for (const { approvalId } of asked.slice(0, 3))
+      expect((await answer(approvalId, 'approve')).status).toBe(200);
+    expect(one.received.length).toBeLessThanOrEqual(channelsLimits.channelConcurrencyMax);
+  });
 });
 
 describe('a flood', () => {
