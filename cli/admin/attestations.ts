@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander';
 import type { ExportFormat } from '../../shared/attestation/export-formats.ts';
+import { ApiCommands, examplesHelp, withApi } from '../base/api-commands.ts';
 import { UsageError } from '../base/call-api.ts';
 import { choice } from '../base/choice.ts';
 import { given } from '../base/given.ts';
 import type { ApiOptions, CommandHost } from '../base/host.ts';
-import { type ListOptions, lists, printList } from '../base/lists.ts';
-import { callsApi, examplesHelp, withApi } from '../base/with-api.ts';
+import { lists } from '../base/lists.ts';
 import { recordColumns } from './record-columns.ts';
 
 const exportFormatNames = ['jsonl', 'json', 'csv', 'dsse', 'ocsf'] as const satisfies ExportFormat[];
@@ -23,11 +23,11 @@ interface RecordFilter {
 /** Adds `agent-trust attestations`: signed records. */
 export function addAttestationCommands(program: Command, host: CommandHost): void {
   const attestations = program.command('attestations').description('signed records of decisions');
-  addReading(attestations, host);
-  addFollowing(attestations, host);
+  const api = new ApiCommands(host);
+  addReading(attestations, api);
   addVerifying(attestations, host);
   addReplaying(attestations, host);
-  addRetention(attestations, host);
+  addRetention(attestations, api);
   addArchiving(attestations, host);
 }
 
@@ -50,40 +50,30 @@ const filterOf = (options: RecordFilter) =>
     permission_key: options.permission,
   });
 
-interface RecordListOptions extends ListOptions, RecordFilter {
-  readonly since?: string;
-  readonly until?: string;
-}
-
-function addReading(attestations: Command, host: CommandHost): void {
-  callsApi(
+function addReading(attestations: Command, api: ApiCommands): void {
+  api.list(
     lists(filtered(attestations.command('list').description('records, newest first')))
       .option('--since <time>', 'not older, such as 2026-11-27T00:00:00Z')
       .option('--until <time>', 'older than this'),
-    host,
-    [
-      'agent-trust attestations list --gate gate_… --decision BLOCK',
-      'agent-trust attestations list --all --json',
-    ],
-  ).action((options: RecordListOptions) =>
-    withApi(host, options, async (work) => {
-      const filter = { ...filterOf(options), ...given({ since: options.since, until: options.until }) };
-      await printList(work, options, {
-        fetch: (query) => work.client.attestations.list({ ...query, ...filter }),
-        itemsOf: (page) => page.attestations,
-        columns: recordColumns,
-      });
-      return undefined;
-    }),
-  );
-  callsApi(attestations.command('get').description('one record').argument('<record>', 'att_…'), host).action(
-    (id: string, options: ApiOptions) =>
-      withApi(host, options, async ({ client, print }) => {
-        print.item(await client.attestations.get(id));
-        return undefined;
+    {
+      examples: [
+        'agent-trust attestations list --gate gate_… --decision BLOCK',
+        'agent-trust attestations list --all --json',
+      ],
+      filter: (options: RecordFilter & { since?: string; until?: string }) => ({
+        ...{ ...filterOf(options), since: options.since, until: options.until },
       }),
+      page: async ({ client }, query) => {
+        const { attestations: items, next_cursor } = await client.attestations.list(query);
+        return { items, next_cursor };
+      },
+      columns: recordColumns,
+    },
   );
-  callsApi(
+  api.show(attestations.command('get').description('one record').argument('<record>', 'att_…'), {
+    of: ({ client, id }) => client.attestations.get(id),
+  });
+  api.run<{ format: ExportFormat; since?: string }>(
     attestations
       .command('export')
       .description(
@@ -91,38 +81,35 @@ function addReading(attestations: Command, host: CommandHost): void {
       )
       .addOption(choice('--format <format>', 'how', exportFormatNames).default('jsonl'))
       .option('--since <time>', 'each chain from its first record that is not older'),
-    host,
-    ['agent-trust attestations export > records.jsonl'],
-  ).action((options: ApiOptions & { format: ExportFormat; since?: string }) =>
-    withApi(host, options, async ({ client }) => {
-      const { writeStream } = await import('../base/write-stream.ts');
-      const { format, since } = options;
-      const query = { format, ...given({ since }) };
-      return writeStream((signal) => client.attestations.export(query, { signal }), host);
-    }),
+    {
+      examples: ['agent-trust attestations export > records.jsonl'],
+      work: async ({ client, host, options: { format, since } }) => {
+        const { writeStream } = await import('../base/write-stream.ts');
+        const query = { format, ...given({ since }) };
+        return writeStream((signal) => client.attestations.export(query, { signal }), host);
+      },
+    },
   );
-}
-
-function addFollowing(attestations: Command, host: CommandHost): void {
-  callsApi(
+  api.run<RecordFilter & { since?: string }>(
     filtered(attestations.command('tail').description('new records as they arrive, until Ctrl-C')).option(
       '--since <time>',
       'begin with records that are not older; default: with new ones',
     ),
-    host,
-    [
-      'agent-trust attestations tail',
-      "agent-trust attestations tail --gate gate_… --json | jq -c '[.decision, .reason]'",
-    ],
-  ).action((options: ApiOptions & RecordFilter & { since?: string }) =>
-    withApi(host, options, async (work) => {
-      const { tailAttestations } = await import('./tail-attestations.ts');
-      return tailAttestations(work, {
-        filter: filterOf(options),
-        since: options.since ?? null,
-        signal: host.stopSignal(),
-      });
-    }),
+    {
+      examples: [
+        'agent-trust attestations tail',
+        "agent-trust attestations tail --gate gate_… --json | jq -c '[.decision, .reason]'",
+      ],
+      work: async (call) => {
+        const { tailAttestations } = await import('./tail-attestations.ts');
+        const { options, host } = call;
+        return tailAttestations(call, {
+          filter: filterOf(options),
+          since: options.since ?? null,
+          signal: host.stopSignal(),
+        });
+      },
+    },
   );
 }
 
@@ -187,8 +174,8 @@ function addReplaying(attestations: Command, host: CommandHost): void {
     });
 }
 
-function addRetention(attestations: Command, host: CommandHost): void {
-  callsApi(
+function addRetention(attestations: Command, api: ApiCommands): void {
+  api.show<{ days?: number; none?: true }>(
     attestations
       .command('retention')
       .description('how long the account keeps records in the database; without an option: show it')
@@ -196,19 +183,13 @@ function addRetention(attestations: Command, host: CommandHost): void {
         new Option('--days <days>', 'then an archive takes them, and lists lack them').argParser(Number),
       )
       .addOption(new Option('--none', 'as long as the operator keeps records').conflicts('days')),
-    host,
-    ['agent-trust attestations retention', 'agent-trust attestations retention --days 400'],
-  ).action((options: ApiOptions & { days?: number; none?: true }) =>
-    withApi(host, options, async ({ client, print }) => {
-      const { days = null, none } = options;
-      const isChange = days !== null || none === true;
-      print.item(
-        isChange
-          ? await client.attestations.setRetention({ days })
-          : await client.attestations.getRetention(),
-      );
-      return undefined;
-    }),
+    {
+      examples: ['agent-trust attestations retention', 'agent-trust attestations retention --days 400'],
+      of: ({ client, options: { days = null, none } }) =>
+        days !== null || none === true
+          ? client.attestations.setRetention({ days })
+          : client.attestations.getRetention(),
+    },
   );
 }
 

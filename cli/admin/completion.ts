@@ -1,7 +1,7 @@
 import { Argument, type Command, type Option } from 'commander';
 import { exitCode } from '../../shared/runtime/exit-codes.ts';
+import { examplesHelp } from '../base/api-commands.ts';
 import type { CommandHost } from '../base/host.ts';
-import { examplesHelp } from '../base/with-api.ts';
 
 const shells = ['bash', 'zsh'] as const;
 type Shell = (typeof shells)[number];

@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import type { CatalogPublication, GateCreation, GatePatch } from '../../clients/node/src/generated/api.ts';
 import { trustTiers } from '../../shared/model/trust-tier.ts';
+import { ApiCommands, type Call } from '../base/api-commands.ts';
 import { choice } from '../base/choice.ts';
 import { given } from '../base/given.ts';
-import type { ApiOptions, CommandHost } from '../base/host.ts';
-import { asksFirst, type ListOptions, lists, printList } from '../base/lists.ts';
-import { callsApi, withApi } from '../base/with-api.ts';
+import type { CommandHost } from '../base/host.ts';
+import { lists } from '../base/lists.ts';
 
-interface GateOptions extends ApiOptions {
+interface GateOptions {
   readonly file?: string;
   readonly name?: string;
   readonly description?: string;
@@ -19,48 +19,35 @@ interface GateOptions extends ApiOptions {
 /** Adds `agent-trust gates`. */
 export function addGateCommands(program: Command, host: CommandHost): void {
   const gates = program.command('gates').description('gates: what an agent may do, and how much');
-  addReading(gates, host);
-  addChanging(gates, host);
+  const api = new ApiCommands(host);
+  addReading(gates, api);
+  addChanging(gates, api);
 }
 
-function addReading(gates: Command, host: CommandHost): void {
-  callsApi(lists(gates.command('list').description('gates, newest first')), host, [
-    'agent-trust gates list',
-    "agent-trust gates list --all --json | jq -r 'select(.block_count > 0).gate_id'",
-  ]).action((options: ListOptions) =>
-    withApi(host, options, async (work) => {
-      await printList(work, options, {
-        fetch: (query) => work.client.gates.list(query),
-        itemsOf: ({ items }) => items,
-        columns: [
-          { title: 'gate', of: ({ gate_id }) => gate_id },
-          { title: 'name', of: ({ name }) => name },
-          { title: 'level', of: ({ trust_level }) => trust_level },
-          { title: 'requests', of: ({ request_count }) => request_count },
-          { title: 'permits', of: ({ permit_count }) => permit_count },
-          { title: 'blocks', of: ({ block_count }) => block_count },
-          { title: 'changed', of: ({ updated_at }) => updated_at },
-        ],
-      });
-      return undefined;
-    }),
-  );
-  callsApi(gates.command('get').description('one gate, with its policy').argument('<gate>', 'gate_…'), host, [
-    'agent-trust gates get gate_…',
-  ]).action((id: string, options: ApiOptions) =>
-    withApi(host, options, async ({ client, print }) => {
-      print.item(await client.gates.get(id));
-      return undefined;
-    }),
-  );
-  callsApi(
+function addReading(gates: Command, api: ApiCommands): void {
+  api.list(lists(gates.command('list').description('gates, newest first')), {
+    examples: [
+      'agent-trust gates list',
+      "agent-trust gates list --all --json | jq -r 'select(.block_count > 0).gate_id'",
+    ],
+    page: ({ client }, query) => client.gates.list(query),
+    columns: {
+      gate: 'gate_id',
+      name: 'name',
+      level: 'trust_level',
+      requests: 'request_count',
+      permits: 'permit_count',
+      blocks: 'block_count',
+      changed: 'updated_at',
+    },
+  });
+  api.show(gates.command('get').description('one gate, with its policy').argument('<gate>', 'gate_…'), {
+    examples: ['agent-trust gates get gate_…'],
+    of: ({ client, id }) => client.gates.get(id),
+  });
+  api.show(
     gates.command('catalog').description('what a gate offers, as it is signed').argument('<gate>', 'gate_…'),
-    host,
-  ).action((id: string, options: ApiOptions) =>
-    withApi(host, options, async ({ client, print }) => {
-      print.item((await client.catalogs.get(id)) ?? {});
-      return undefined;
-    }),
+    { of: async ({ client, id }) => (await client.catalogs.get(id)) ?? {} },
   );
 }
 
@@ -71,75 +58,64 @@ const policyOptions = (command: Command): Command =>
     .option('--description <text>', 'text for people')
     .addOption(choice('--trust-level <level>', 'the least trust tier of a passport', trustTiers));
 
-function addChanging(gates: Command, host: CommandHost): void {
-  callsApi(
+function addChanging(gates: Command, api: ApiCommands): void {
+  api.show<GateOptions>(
     policyOptions(gates.command('create').description('create a gate')).option(
       '--template <id>',
       'a template, by its id',
     ),
-    host,
-    [
-      'agent-trust gates create --name Orders --trust-level L1',
-      'agent-trust gates create --name Orders --template payments-low-risk',
-      'agent-trust gates create --file orders.yaml',
-    ],
-  ).action((options: GateOptions) =>
-    withApi(host, options, async ({ client, print }) => {
-      const body = { ...(await bodyOf(host, options)), ...given({ template_id: options.template }) };
-      print.item(await client.gates.create(body as unknown as GateCreation));
-      return undefined;
-    }),
+    {
+      examples: [
+        'agent-trust gates create --name Orders --trust-level L1',
+        'agent-trust gates create --name Orders --template payments-low-risk',
+        'agent-trust gates create --file orders.yaml',
+      ],
+      of: async (call) => {
+        const body = { ...(await bodyOf(call)), ...given({ template_id: call.options.template }) };
+        return call.client.gates.create(body as unknown as GateCreation);
+      },
+    },
   );
-  callsApi(
+  api.show<GateOptions>(
     policyOptions(
       gates
         .command('update')
         .description('change members of a gate: a JSON merge patch, in which null removes')
         .argument('<gate>', 'gate_…'),
     ).option('--if-match <etag>', 'only if the gate is still as it was then'),
-    host,
-    ['agent-trust gates update gate_… --name Checkout', 'agent-trust gates update gate_… --file patch.yaml'],
-  ).action((id: string, options: GateOptions) =>
-    withApi(host, options, async ({ client, print }) => {
-      const patch = (await bodyOf(host, options)) as GatePatch;
-      print.item(await client.gates.update(id, patch, given({ ifMatch: options.ifMatch })));
-      return undefined;
-    }),
+    {
+      examples: [
+        'agent-trust gates update gate_… --name Checkout',
+        'agent-trust gates update gate_… --file patch.yaml',
+      ],
+      of: async (call) => {
+        const { client, id, options } = call;
+        const patch = (await bodyOf(call)) as GatePatch;
+        return client.gates.update(id, patch, given({ ifMatch: options.ifMatch }));
+      },
+    },
   );
-  callsApi(
-    asksFirst(gates.command('delete').description('delete a gate for good').argument('<gate>', 'gate_…')),
-    host,
-    ['agent-trust gates delete gate_… --yes'],
-  ).action((id: string, options: ApiOptions & { yes?: boolean }) =>
-    withApi(host, options, async (work) => {
-      const { agreed } = await import('../base/agree.ts');
-      if (!(await agreed(work, options, `Delete the gate ${id} for good?`))) return 1;
-      work.print.item(await work.client.gates.delete(id));
-      return undefined;
-    }),
-  );
-  callsApi(
+  api.show(gates.command('delete').description('delete a gate for good').argument('<gate>', 'gate_…'), {
+    examples: ['agent-trust gates delete gate_… --yes'],
+    asks: ({ id }) => `Delete the gate ${id} for good?`,
+    of: ({ client, id }) => client.gates.delete(id),
+  });
+  api.show<{ file: string }>(
     gates
       .command('publish')
       .description('publish the next version of the catalog of a gate')
       .argument('<gate>', 'gate_…')
       .requiredOption('--file <file>', 'YAML or JSON with permissions; - reads standard input'),
-    host,
-    ['agent-trust gates publish gate_… --file catalog.yaml'],
-  ).action((id: string, options: ApiOptions & { file: string }) =>
-    withApi(host, options, async ({ client, print }) => {
-      const { readBody } = await import('../base/files.ts');
-      const body = await readBody(options.file, host.stdin);
-      print.item(await client.catalogs.publish(id, body as unknown as CatalogPublication));
-      return undefined;
-    }),
+    {
+      examples: ['agent-trust gates publish gate_… --file catalog.yaml'],
+      of: async ({ client, id, options, readBody }) =>
+        client.catalogs.publish(id, (await readBody(options.file)) as unknown as CatalogPublication),
+    },
   );
 }
 
 /** The members of a file, and over them those of options. */
-async function bodyOf(host: CommandHost, options: GateOptions): Promise<Readonly<Record<string, unknown>>> {
-  const { readBody } = await import('../base/files.ts');
+async function bodyOf({ options, readBody }: Call<GateOptions>) {
   const { file, name, description, trustLevel } = options;
-  const body = file === undefined ? {} : await readBody(file, host.stdin);
-  return { ...body, ...given({ name, description, trust_level: trustLevel }) };
+  return { ...(await readBody(file)), ...given({ name, description, trust_level: trustLevel }) };
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import { examplesHelp } from '../base/api-commands.ts';
 import type { CommandHost } from '../base/host.ts';
 import type { LoginOptions } from '../base/log-in.ts';
-import { examplesHelp } from '../base/with-api.ts';
 
 /** Adds `login`, `logout` and `profiles`: services and keys under names. */
 export function addLoginCommands(program: Command, host: CommandHost): void {

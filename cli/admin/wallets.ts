@@ -1,89 +1,83 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Wallet } from '../../clients/node/src/generated/api.ts';
+import { ApiCommands } from '../base/api-commands.ts';
 import { choice } from '../base/choice.ts';
 import { given } from '../base/given.ts';
-import type { ApiOptions, CommandHost } from '../base/host.ts';
-import { asksFirst, type ListOptions, lists, printList } from '../base/lists.ts';
-import type { Column } from '../base/print.ts';
-import { callsApi, withApi } from '../base/with-api.ts';
+import type { CommandHost } from '../base/host.ts';
+import { lists } from '../base/lists.ts';
 
 /** Adds `agent-trust wallets`: budgets of many passports. */
 export function addWalletCommands(program: Command, host: CommandHost): void {
   const wallets = program.command('wallets').description('wallets: budgets of many passports, in trees');
-  addReading(wallets, host);
-  addMaking(wallets, host);
-  addChanging(wallets, host);
+  const api = new ApiCommands(host);
+  addReading(wallets, api);
+  addMaking(wallets, api);
+  const verbs = [
+    ['freeze', 'block all passports of a wallet and of those below it', 'Freeze'],
+    ['unfreeze', 'let a frozen wallet be used again', 'Unfreeze'],
+    ['delete', 'delete an empty wallet', 'Delete'],
+  ] as const;
+  for (const [verb, what, word] of verbs)
+    api.show(wallets.command(verb).description(what).argument('<id>', 'wal_…'), {
+      examples: [`agent-trust wallets ${verb} wal_… --yes`],
+      asks: ({ id }) => `${word} the wallet ${id}?`,
+      of: ({ client, id }) => client.wallets[verb](id),
+    });
 }
 
-const columns: readonly Column<Wallet>[] = [
-  { title: 'wallet', of: ({ wallet_id }) => wallet_id },
-  { title: 'name', of: ({ name }) => name },
-  { title: 'status', of: ({ status }) => status },
-  { title: 'share', of: ({ share }) => share },
-  {
-    title: 'limits',
-    of: ({ limits }) =>
-      Object.entries(limits)
-        .map(([name, limit]) => `${name}=${limit}`)
-        .join(' '),
-  },
-  { title: 'parent', of: ({ parent_wallet_id }) => parent_wallet_id },
-];
-
-function addReading(wallets: Command, host: CommandHost): void {
-  callsApi(
+function addReading(wallets: Command, api: ApiCommands): void {
+  api.list(
     lists(wallets.command('list').description('wallets, newest first')).option(
       '--parent <wallet>',
       'only those below this one, wal_…',
     ),
-    host,
-    ['agent-trust wallets list'],
-  ).action((options: ListOptions & { parent?: string }) =>
-    withApi(host, options, async (work) => {
-      const filter = given({ parent_wallet_id: options.parent });
-      await printList(work, options, {
-        fetch: (query) => work.client.wallets.list({ ...query, ...filter }),
-        itemsOf: ({ items }) => items,
-        columns,
-      });
-      return undefined;
-    }),
+    {
+      examples: ['agent-trust wallets list'],
+      filter: ({ parent }: { parent?: string }) => ({ parent_wallet_id: parent }),
+      page: ({ client }, query) => client.wallets.list(query),
+      columns: {
+        wallet: 'wallet_id',
+        name: 'name',
+        status: 'status',
+        share: 'share',
+        limits: ({ limits }) =>
+          Object.entries(limits)
+            .map(([name, limit]) => `${name}=${limit}`)
+            .join(' '),
+        parent: 'parent_wallet_id',
+      },
+    },
   );
-  callsApi(
+  api.show(
     wallets.command('get').description('one wallet, with what is left of it').argument('<id>', 'wal_…'),
-    host,
-  ).action((id: string, options: ApiOptions) =>
-    withApi(host, options, async ({ client, print }) => {
-      print.item(await client.wallets.get(id));
-      return undefined;
-    }),
+    { of: ({ client, id }) => client.wallets.get(id) },
   );
-  callsApi(
+  api.show<{ since: string; until: string }>(
     wallets
       .command('statement')
       .description('what was spent, by passport, gate and permission')
       .argument('<id>', 'wal_…')
       .requiredOption('--since <time>', 'such as 2026-11-01T00:00:00Z')
       .requiredOption('--until <time>', 'at most 32 days later'),
-    host,
-    ['agent-trust wallets statement wal_… --since 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z'],
-  ).action((id: string, options: ApiOptions & { since: string; until: string }) =>
-    withApi(host, options, async ({ client, print }) => {
-      const { since, until } = options;
-      const first = await client.wallets.statement(id, { since, until });
-      const items = [...first.items];
-      for (let page = first.next_page; page !== null; ) {
-        const next = await client.wallets.statement(id, { since, until, page });
-        items.push(...next.items);
-        page = next.next_page;
-      }
-      print.item({ ...first, items, next_page: null });
-      return undefined;
-    }),
+    {
+      examples: [
+        'agent-trust wallets statement wal_… --since 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z',
+      ],
+      of: async ({ client, id, options: { since, until } }) => {
+        const first = await client.wallets.statement(id, { since, until });
+        const items = [...first.items];
+        for (let page = first.next_page; page !== null; ) {
+          const next = await client.wallets.statement(id, { since, until, page });
+          items.push(...next.items);
+          page = next.next_page;
+        }
+        return { ...first, items, next_page: null };
+      },
+    },
   );
 }
 
-interface WalletOptions extends ApiOptions {
+interface WalletOptions {
   readonly name?: string;
   readonly parent?: string;
   readonly share?: 'pot' | 'reserved';
@@ -118,20 +112,17 @@ const describes = (command: Command): Command =>
       fraction,
     );
 
-function addMaking(wallets: Command, host: CommandHost): void {
-  callsApi(
+function addMaking(wallets: Command, api: ApiCommands): void {
+  api.show<WalletOptions & { name: string }>(
     describes(
       wallets.command('create').description('make a wallet').requiredOption('--name <name>', 'for people'),
     ),
-    host,
-    ['agent-trust wallets create --name Purchasing --limit monthly_usd=5000'],
-  ).action((options: WalletOptions & { name: string }) =>
-    withApi(host, options, async ({ client, print }) => {
-      print.item(await client.wallets.create({ ...bodyOf(options), name: options.name } as never));
-      return undefined;
-    }),
+    {
+      examples: ['agent-trust wallets create --name Purchasing --limit monthly_usd=5000'],
+      of: ({ client, options }) => client.wallets.create({ ...bodyOf(options), name: options.name } as never),
+    },
   );
-  callsApi(
+  api.show<WalletOptions>(
     describes(
       wallets
         .command('update')
@@ -140,52 +131,27 @@ function addMaking(wallets: Command, host: CommandHost): void {
         .option('--name <name>', 'another name')
         .option('--if-match <etag>', 'only if the wallet is still as it was then'),
     ),
-    host,
-    [
-      'agent-trust wallets update wal_… --limit daily_usd=50 --alert-at 0.9',
-      'agent-trust wallets update wal_… --parent wal_…',
-    ],
-  ).action((id: string, options: WalletOptions) =>
-    withApi(host, options, async ({ client, print }) => {
-      const condition = given({ ifMatch: options.ifMatch });
-      print.item(await client.wallets.update(id, bodyOf(options) as never, condition));
-      return undefined;
-    }),
+    {
+      examples: [
+        'agent-trust wallets update wal_… --limit daily_usd=50 --alert-at 0.9',
+        'agent-trust wallets update wal_… --parent wal_…',
+      ],
+      of: ({ client, id, options }) =>
+        client.wallets.update(id, bodyOf(options) as never, given({ ifMatch: options.ifMatch })),
+    },
   );
-  callsApi(
+  api.show(
     wallets
       .command('assign')
       .description('put a passport into a wallet, or out of any')
       .argument('<passport>', 'pass_…')
       .argument('<wallet>', 'wal_…, or none'),
-    host,
-    ['agent-trust wallets assign pass_… wal_…'],
-  ).action((passport: string, wallet: string, options: ApiOptions) =>
-    withApi(host, options, async ({ client, print }) => {
-      const body = { wallet_id: wallet === 'none' ? null : wallet };
-      print.item(await client.passports.setWallet(passport, body));
-      return undefined;
-    }),
+    {
+      examples: ['agent-trust wallets assign pass_… wal_…'],
+      of: ({ client, id, args: [, wallet = ''] }) =>
+        client.passports.setWallet(id, { wallet_id: wallet === 'none' ? null : wallet }),
+    },
   );
-}
-
-function addChanging(wallets: Command, host: CommandHost): void {
-  const verbs = [
-    ['freeze', 'block all passports of a wallet and of those below it', 'Freeze'],
-    ['unfreeze', 'let a frozen wallet be used again', 'Unfreeze'],
-    ['delete', 'delete an empty wallet', 'Delete'],
-  ] as const;
-  for (const [verb, what, word] of verbs)
-    callsApi(asksFirst(wallets.command(verb).description(what).argument('<id>', 'wal_…')), host, [
-      `agent-trust wallets ${verb} wal_… --yes`,
-    ]).action((id: string, options: ApiOptions & { yes?: boolean }) =>
-      withApi(host, options, async (work) => {
-        const { agreed } = await import('../base/agree.ts');
-        if (!(await agreed(work, options, `${word} the wallet ${id}?`))) return 1;
-        work.print.item(await work.client.wallets[verb](id));
-        return undefined;
-      }),
-    );
 }
 
 function fraction(text: string): number {

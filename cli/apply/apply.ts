@@ -1,13 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import type { ApiOptions, CommandHost } from '../base/host.ts';
-import { asksFirst } from '../base/lists.ts';
-import { callsApi, withApi } from '../base/with-api.ts';
+import { ApiCommands, asksFirst } from '../base/api-commands.ts';
+import type { CommandHost } from '../base/host.ts';
 import type { ApplyOptions } from './apply-options.ts';
 import type { Label } from './apply-steps.ts';
 
 /** Adds `agent-trust apply` and `agent-trust export`: an account as a file. */
 export function addApplyCommands(program: Command, host: CommandHost): void {
-  callsApi(
+  const api = new ApiCommands(host);
+  api.run<ApplyOptions>(
     asksFirst(
       program
         .command('apply')
@@ -26,32 +26,32 @@ export function addApplyCommands(program: Command, host: CommandHost): void {
           'gets the secrets of new webhooks and channels, which are shown nowhere else',
         ),
     ),
-    host,
-    [
-      'agent-trust apply -f trust.yaml',
-      'agent-trust apply -f trust.yaml --plan',
-      'agent-trust apply -f trust.yaml --prune managed-by=apply --secrets-file hooks.jsonl --yes',
-    ],
-  ).action((options: ApplyOptions) =>
-    withApi(host, options, async (work) => {
-      const { applyFile } = await import('./apply-command.ts');
-      return applyFile(work, options);
-    }),
+    {
+      examples: [
+        'agent-trust apply -f trust.yaml',
+        'agent-trust apply -f trust.yaml --plan',
+        'agent-trust apply -f trust.yaml --prune managed-by=apply --secrets-file hooks.jsonl --yes',
+      ],
+      work: async (call) => {
+        const { applyFile } = await import('./apply-command.ts');
+        return applyFile(call, call.options);
+      },
+    },
   );
-  callsApi(
+  api.run(
     program
       .command('export')
       .description('write an account as a file for `agent-trust apply`; without secrets'),
-    host,
-    [
-      'agent-trust export > trust.yaml',
-      'agent-trust export --profile a | agent-trust apply -f - --profile b --yes',
-    ],
-  ).action((options: ApiOptions) =>
-    withApi(host, options, async (work) => {
-      const { exportAccount } = await import('./export-account.ts');
-      return exportAccount(work);
-    }),
+    {
+      examples: [
+        'agent-trust export > trust.yaml',
+        'agent-trust export --profile a | agent-trust apply -f - --profile b --yes',
+      ],
+      work: async (call) => {
+        const { exportAccount } = await import('./export-account.ts');
+        return exportAccount(call);
+      },
+    },
   );
 }
 

@@ -77,11 +77,11 @@ async function newSecretFile(path: string): Promise<SecretFile> {
  * out of what is returned.
  */
 export async function keepSecret<Made extends object>(
-  path: string | null,
+  path: string | undefined,
   name: keyof Made & string,
   make: () => Promise<Made>,
 ): Promise<object> {
-  if (path === null) return make();
+  if (path === undefined) return make();
   const file = await newSecretFile(path);
   try {
     const { [name]: secret, ...rest } = await make();

@@ -1,6 +1,8 @@
 import type { AgentTrust } from '../../clients/node/src/agent-trust.ts';
+import type { JsonObject } from '../../shared/crypto/json-object.ts';
 import type { Environment } from '../../shared/runtime/settings.ts';
 import type { ApiAccess } from './call-api.ts';
+import type { keepSecret } from './files.ts';
 import type { Printer } from './print.ts';
 import type { Dialogue, Input } from './prompt.ts';
 import type { TextSink } from './text-sink.ts';
@@ -40,4 +42,7 @@ export interface Work {
   readonly print: Printer;
   readonly dialogue: Dialogue;
   readonly host: CommandHost;
+  /** The members of a body in this file of YAML or JSON; none where no file is named. */
+  readonly readBody: (path: string | undefined) => Promise<JsonObject>;
+  readonly keepSecret: typeof keepSecret;
 }

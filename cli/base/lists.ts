@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { limits } from '../../shared/model/limits.ts';
 import type { ApiOptions, Work } from './host.ts';
-import type { Column } from './print.ts';
+import type { Columns } from './print.ts';
 
 /** Options of a command that lists. */
 export interface ListOptions extends ApiOptions {
@@ -10,7 +10,8 @@ export interface ListOptions extends ApiOptions {
   readonly cursor?: string;
 }
 
-interface Page {
+export interface Page<Item> {
+  readonly items: readonly Item[];
   readonly next_cursor: string | null;
 }
 export interface PageQuery {
@@ -18,11 +19,9 @@ export interface PageQuery {
   readonly cursor?: string;
 }
 
-const itemsDefault = limits.pageItemsDefault;
-
 export const lists = (command: Command): Command =>
   command
-    .option('--limit <number>', 'at most so many', atLeastOne, itemsDefault)
+    .option('--limit <number>', 'at most so many', atLeastOne, limits.pageItemsDefault)
     .option('--all', 'all of them')
     .option('--cursor <text>', 'where the list before ended: standard error names it');
 
@@ -31,31 +30,22 @@ function atLeastOne(text: string): number {
   throw new InvalidArgumentError('It is a whole number of at least 1.');
 }
 
-/** Of a command that changes or ends something for good. */
-export const asksFirst = (command: Command): Command =>
-  command.option('--yes', 'without asking; needed where no terminal is there to ask at');
-
 /**
  * Prints a list, page by page. What is left out is named on standard error, with the cursor where it goes on.
  */
-export async function printList<Item extends object, Found extends Page>(
-  { print }: Pick<Work, 'print'>,
-  options: ListOptions,
-  list: {
-    readonly fetch: (query: PageQuery) => PromiseLike<Found>;
-    readonly itemsOf: (page: Found) => readonly Item[];
-    readonly columns: readonly Column<Item>[];
-  },
+export async function printList<Item extends object>(
+  { print, options }: Pick<Work, 'print'> & { readonly options: ListOptions },
+  fetchPage: (query: PageQuery) => PromiseLike<Page<Item>>,
+  columns: Columns<Item>,
 ): Promise<void> {
   const wanted = options.all === true ? Number.POSITIVE_INFINITY : options.limit;
   let cursor = options.cursor ?? null;
   for (let count = 0; ; ) {
     const limit = Math.min(wanted - count, limits.pageItemsMax);
-    const page = await list.fetch({ limit, ...(cursor === null ? {} : { cursor }) });
-    const items = list.itemsOf(page);
-    print.rows(list.columns, items, count === 0);
+    const { items, next_cursor } = await fetchPage({ limit, ...(cursor === null ? {} : { cursor }) });
+    print.rows(columns, items, count === 0);
     count += items.length;
-    cursor = page.next_cursor;
+    cursor = next_cursor;
     if (cursor === null) return;
     if (count >= wanted) return print.say(`There are more: --all, or --cursor ${cursor}`);
   }

@@ -101,13 +101,13 @@ export async function listProfiles(host: CommandHost, isJson: boolean): Promise<
     is_current: name === current,
   }));
   printerOf({ output, errors, env, isJson }).rows(
-    [
-      { title: 'profile', of: ({ profile }) => profile },
-      { title: 'url', of: ({ url }) => url },
-      { title: 'mode', of: ({ mode }) => mode },
-      { title: 'scopes', of: ({ scopes }) => scopes?.join(' ') ?? null },
-      { title: 'current', of: ({ is_current }) => (is_current ? 'yes' : null) },
-    ],
+    {
+      profile: 'profile',
+      url: 'url',
+      mode: 'mode',
+      scopes: ({ scopes }) => scopes?.join(' '),
+      current: ({ is_current }) => (is_current ? 'yes' : null),
+    },
     items,
   );
   host.setExitCode(exitCode.success);

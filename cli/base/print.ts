@@ -4,10 +4,13 @@ import type { Environment } from '../../shared/runtime/settings.ts';
 import { writeYaml } from './read-yaml.ts';
 import type { TextSink } from './text-sink.ts';
 
-export interface Column<Item> {
-  readonly title: string;
-  readonly of: (item: Item) => string | number | null | undefined;
-}
+type Cell = string | number | null | undefined;
+type CellMember<Item> = {
+  [Name in keyof Item]-?: Item[Name] extends Cell ? Name : never;
+}[keyof Item];
+
+/** The columns of a table by their titles: each shows a member of an item, or what a function makes of it. */
+export type Columns<Item> = Readonly<Record<string, CellMember<Item> | ((item: Item) => Cell)>>;
 
 /** Writes what a command found: for scripts as JSON, one object a line; for people as tables and YAML. */
 export interface Printer {
@@ -15,11 +18,7 @@ export interface Printer {
   /** One object. */
   item(object: object): void;
   /** A page of a table; the first one has the titles. */
-  rows<Item extends object>(
-    columns: readonly Column<Item>[],
-    items: readonly Item[],
-    isFirst?: boolean,
-  ): void;
+  rows<Item extends object>(columns: Columns<Item>, items: readonly Item[], isFirst?: boolean): void;
   /** A sentence for people, on standard error. */
   say(text: string): void;
 }
@@ -57,14 +56,17 @@ export function printerOf(options: {
 export const jsonLine = (object: object): string => `${JSON.stringify(object)}\n`;
 
 function table<Item>(
-  columns: readonly Column<Item>[],
+  columns: Columns<Item>,
   items: readonly Item[],
   { paint, hasTitles }: { readonly paint: Paint; readonly hasTitles: boolean },
 ): string {
-  const cells = items.map((item) => columns.map(({ of }) => cell(of(item))));
-  const titles = columns.map(({ title }) => title.toUpperCase());
+  const shown = Object.values(columns);
+  const cells = items.map((item) =>
+    shown.map((of) => cell(typeof of === 'function' ? of(item) : (item[of] as Cell))),
+  );
+  const titles = Object.keys(columns).map((title) => title.toUpperCase());
   const all = hasTitles ? [titles, ...cells] : cells;
-  const widths = columns.map((_, place) => Math.max(...all.map((row) => row[place]?.length ?? 0)));
+  const widths = titles.map((_, place) => Math.max(...all.map((row) => row[place]?.length ?? 0)));
   return all
     .map((row, place) => {
       const line = row
@@ -76,7 +78,7 @@ function table<Item>(
     .join('');
 }
 
-const cell = (value: string | number | null | undefined): string =>
+const cell = (value: Cell): string =>
   value === null || value === undefined || value === '' ? '-' : visible(String(value)).replaceAll('\n', ' ');
 
 const styles: readonly (readonly [RegExp, Style])[] = [

@@ -3,6 +3,7 @@ import { AgentTrustError } from '../../clients/node/src/errors.ts';
 import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
 import { apiAccessOf } from './api-access.ts';
 import { CommandError, reasonOf } from './call-api.ts';
+import { keepSecret, readBody } from './files.ts';
 import type { ApiOptions, CommandHost, Work } from './host.ts';
 import { isNoRoom } from './no-room.ts';
 import { printerOf } from './print.ts';
@@ -17,7 +18,11 @@ export async function workWithApi(
   const print = printerOf({ output, errors, env, isJson: options.json === true });
   const client = new AgentTrust({ url: access.origin, apiKey: access.key });
   try {
-    const done = work({ client, access, print, dialogue: { stdin, errors }, host });
+    const readBodyIn = async (path?: string) => (path === undefined ? {} : readBody(path, stdin));
+    const done = work({
+      ...{ client, access, print, dialogue: { stdin, errors }, host },
+      ...{ readBody: readBodyIn, keepSecret },
+    });
     const code = await Promise.race([written(done, output), outputGone(output)]);
     return code ?? exitCode.success;
   } catch (error) {

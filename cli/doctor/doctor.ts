@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { callsApi } from '../base/api-commands.ts';
 import type { CommandHost } from '../base/host.ts';
-import { callsApi } from '../base/with-api.ts';
 import type { DoctorOptions } from './doctor-options.ts';
 
 const backupHoursDefault = 26;

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
+import { ApiCommands, examplesHelp } from '../base/api-commands.ts';
 import { given } from '../base/given.ts';
-import type { ApiOptions, CommandHost } from '../base/host.ts';
-import { callsApi, examplesHelp, withApi } from '../base/with-api.ts';
+import type { CommandHost } from '../base/host.ts';
+import type { PackOptions } from './pack-evidence.ts';
 
 interface ReceiptOptions {
   readonly jwks: string;
@@ -16,17 +17,8 @@ export function addEvidenceCommands(program: Command, host: CommandHost): void {
   addReceipts(evidence, host);
 }
 
-interface PackCommandOptions extends ApiOptions {
-  readonly since: string;
-  readonly until: string;
-  readonly gate?: string;
-  readonly passport?: string;
-  readonly checkpoint?: string;
-  readonly logPolicy?: string;
-}
-
 function addPacking(evidence: Command, host: CommandHost): void {
-  callsApi(
+  new ApiCommands(host).run<Omit<PackOptions, 'out'>>(
     evidence
       .command('pack')
       .description(
@@ -42,14 +34,15 @@ function addPacking(evidence: Command, host: CommandHost): void {
         '--log-policy <file>',
         'tlog-policy: the log and the witnesses that count; default: the log alone',
       ),
-    host,
-    ['agent-trust evidence pack --since 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z november.zip'],
-  ).action((out: string, options: PackCommandOptions) =>
-    withApi(host, options, async (work) => {
-      const { packEvidence } = await import('./pack-evidence.ts');
-      const { since, until, gate, passport, checkpoint, logPolicy } = options;
-      return packEvidence(work, { out, since, until, ...given({ gate, passport, checkpoint, logPolicy }) });
-    }),
+    {
+      examples: [
+        'agent-trust evidence pack --since 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z november.zip',
+      ],
+      work: async (call) => {
+        const { packEvidence } = await import('./pack-evidence.ts');
+        return packEvidence(call, { ...call.options, out: call.id });
+      },
+    },
   );
   evidence
     .command('verify')

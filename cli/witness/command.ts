@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Logger } from '../../shared/runtime/logger.ts';
-import { examplesHelp } from '../base/with-api.ts';
+import { examplesHelp } from '../base/api-commands.ts';
 import type { startWitness } from './start-witness.ts';
 
 type Started = ReturnType<typeof startWitness>;

@@ -32,7 +32,7 @@ describe('text of others', () => {
     const shown: string[] = [];
     const sink = { write: (text: string) => void shown.push(text), isTTY: true };
     const print = printerOf({ output: sink, errors: sink, env: {}, isJson: false });
-    print.rows([{ title: 'name', of: (each: { name: string }) => each.name }], [{ name }]);
+    print.rows({ name: 'name' }, [{ name }]);
     print.item({ name });
     print.say(name);
     expect(shown.join('')).not.toMatch(raw);
