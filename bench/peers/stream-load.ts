@@ -29,7 +29,7 @@ const isMasked = 0x80;
 const frames = Array.from({ length: inFlight }, (_, place) =>
   maskedFrame(JSON.stringify({ id: idOf(place), ...JSON.parse(FRAME) })),
 );
-/** Places that follow each other lie behind each other, and leave with one write. */
+/** Places that follow each other lie one after the other, and leave with one write. */
 const allFrames = Buffer.concat(frames);
 const frameBytes = allFrames.length / inFlight;
 

@@ -89,7 +89,7 @@ async function resolve(
   signal: AbortSignal,
 ): Promise<boolean> {
   for (;;) {
-    const answer = await ask(dialogue, '[a]pprove, [d]eny, [s]kip or [q]uit, and a note behind it? ', signal);
+    const answer = await ask(dialogue, '[a]pprove, [d]eny, [s]kip or [q]uit, and a note after it? ', signal);
     if (answer === null) return false;
     const [, word = '', note = ''] = /^\s*(\S*)\s*(.*?)\s*$/.exec(answer) ?? [];
     const body = note === '' ? {} : { note };

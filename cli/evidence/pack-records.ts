@@ -54,7 +54,7 @@ export async function keepExport(
       throw new CommandError(
         `The export cannot be read: nothing was written. Line ${line} is too long, breaks off or is no JSON.`,
       );
-    if (end !== null) throw new CommandError('The export goes on behind its end: nothing was written.');
+    if (end !== null) throw new CommandError('The export goes on after its end: nothing was written.');
     const record = recordOf(value);
     if (record !== null && header !== null) {
       records += 1;

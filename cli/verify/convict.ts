@@ -147,7 +147,7 @@ function describeFinding(finding: ReceiptFinding, { statement }: DecisionReceipt
     case 'left_out':
       return (
         `CONVICTED: the record was promised by ${logBy}, and chain ${chainId} lacks it: its records 1 to ` +
-        `${finding.lastSequence} go on behind that time without it. ${both}`
+        `${finding.lastSequence} go on after that time without it. ${both}`
       );
     default:
       return `UNDECIDED: ${undecided(finding.why, statement)}.`;

@@ -21,7 +21,7 @@ const sentences: Readonly<Record<ExportFault, string>> = {
   chain_start: 'this chain does not start where its export should start',
   wrong_chain: 'this record belongs to another chain',
   wrong_last_hash: 'this is the last record of its chain, but not the one that the chain header names',
-  wrong_archived: 'this chain does not go on behind the archived records that its header names',
+  wrong_archived: 'this chain does not go on after the archived records that its header names',
   not_joined: 'this chain does not go on where the files before this one end',
   stops_early:
     'this chain stops before the last record that its header names, and the end line does not name it',

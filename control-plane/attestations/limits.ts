@@ -59,5 +59,5 @@ mustHold(
 
 mustHold(
   limits.ingestsAtOnceMax < attestationsLimits.draftPauseBatches,
-  'after a pause no draft is left that was made behind a wrong one',
+  'after a pause no draft is left that was made after a wrong one',
 );

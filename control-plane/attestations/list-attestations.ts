@@ -60,7 +60,7 @@ export interface Place {
 export interface PageAsked {
   readonly limit: number;
   /** The page begins after this place; null: with the newest. */
-  readonly behind: Place | null;
+  readonly after: Place | null;
 }
 
 export interface AttestationPage {
@@ -79,13 +79,13 @@ export async function listAttestations(
   sql: Database | Transaction,
   owner: Owner,
   filter: AttestationFilter,
-  { limit, behind }: PageAsked,
+  { limit, after }: PageAsked,
   examinedMax = recordsExaminedMax,
 ): Promise<AttestationPage> {
   const passportIds = await passportsWalked(sql, owner, filter);
   if (passportIds?.length === 0) return { attestations: [], last: null };
   // One extra record shows whether there is a next page.
-  const query = { ...filter, passportIds, behind, limit: limit + 1, examinedMax };
+  const query = { ...filter, passportIds, after, limit: limit + 1, examinedMax };
   const rows = await pageQuery(sql, owner, query, await numbersAsked(sql, owner, query));
   const matching = rows.filter(({ matches }) => matches);
   const page = matching.slice(0, limit);
@@ -125,7 +125,7 @@ export const everything = {
   permissionKey: null,
   sinceMs: null,
   untilMs: null,
-  behind: null,
+  after: null,
   examinedMax: recordsExaminedMax,
 } as const satisfies Partial<PageQuery>;
 
@@ -182,7 +182,7 @@ export function pageQuery(
   query: PageQuery,
   asked: NumbersAsked,
 ): PendingQuery<ExaminedRow[]> {
-  const { limit, behind, sinceMs, untilMs, examinedMax } = query;
+  const { limit, after, sinceMs, untilMs, examinedMax } = query;
   const matches = matchesOf(sql, owner, query, asked);
   const inOrder = sql`ORDER BY place DESC, position DESC`;
   const walkedMax = matches === null ? limit : examinedMax;
@@ -191,7 +191,7 @@ export function pageQuery(
   const narrowed = sql`
     ${sinceMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) >= ${firstPlace(sql, sinceMs)} AND position >= records_from(${cappedMs(sinceMs)})`}
     ${untilMs === null ? sql`` : sql`AND record_place(timestamp_ms, position) < ${firstPlace(sql, untilMs)}`}
-    ${behind === null ? sql`` : sql`AND (record_place(timestamp_ms, position), position) < (${placeOf(sql, behind)}, ${behind.position})`}`;
+    ${after === null ? sql`` : sql`AND (record_place(timestamp_ms, position), position) < (${placeOf(sql, after)}, ${after.position})`}`;
   const walks = waysOf(sql, owner, query, asked).flatMap((way) =>
     decisionsOf(query).map(
       (decision) =>

@@ -142,9 +142,9 @@ export function attestationRoutes(
         const asked = JSON.stringify([caller.accountId, caller.mode, filter]);
         return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, { limit, cursor }) => {
           const archived_before = await archivedSince(sql, caller);
-          const behind = cursor === undefined ? null : await readCursor(sql, caller, { cursor, asked });
-          if (behind === 'archived') return { attestations: [], next_cursor: null, archived_before };
-          const { attestations, last } = await listAttestations(sql, caller, filter, { limit, behind });
+          const after = cursor === undefined ? null : await readCursor(sql, caller, { cursor, asked });
+          if (after === 'archived') return { attestations: [], next_cursor: null, archived_before };
+          const { attestations, last } = await listAttestations(sql, caller, filter, { limit, after });
           return {
             attestations: attestations.map(renderAttestation),
             next_cursor: last === null ? null : renderCursor(last, asked),

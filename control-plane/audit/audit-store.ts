@@ -63,7 +63,7 @@ export async function listAuditEntries(
   sql: Database | Transaction,
   owner: Owner,
   filter: AuditFilter,
-  { limit, behind }: { readonly limit: number; readonly behind: AuditPlace | null },
+  { limit, after }: { readonly limit: number; readonly after: AuditPlace | null },
 ): Promise<AuditPage> {
   // One more than requested shows whether there is a next page.
   const rows = await sql<AuditRow[]>`
@@ -74,7 +74,7 @@ export async function listAuditEntries(
       ${filter.target === null ? sql`` : sql`AND target = ${filter.target}`}
       ${filter.sinceMs === null ? sql`` : sql`AND created_at_ms >= ${filter.sinceMs}`}
       ${filter.untilMs === null ? sql`` : sql`AND created_at_ms < ${filter.untilMs}`}
-      ${behind === null ? sql`` : sql`AND (created_at_ms, sequence) < (${behind.createdAtMs}, ${behind.sequence})`}
+      ${after === null ? sql`` : sql`AND (created_at_ms, sequence) < (${after.createdAtMs}, ${after.sequence})`}
     ORDER BY created_at_ms DESC, sequence DESC LIMIT ${limit + 1}`;
   return { entries: rows.slice(0, limit).map(toEntry), hasMore: rows.length > limit };
 }

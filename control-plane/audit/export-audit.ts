@@ -79,8 +79,8 @@ async function* exportedBytes(
   if (fault === 'missing_in_middle') fault = missingAt(next, highest);
   if (fault === null && highest !== span.lastSequence)
     fault = highest > span.lastSequence ? 'beyond_head' : 'missing_at_end';
-  const behind = { chainId, firstSequence: span.lastSequence + 1, lastSequence: Number.MAX_SAFE_INTEGER };
-  if (fault === null && (await readLogged(tx, [behind])).size > 0) fault = 'behind_log';
+  const rest = { chainId, firstSequence: span.lastSequence + 1, lastSequence: Number.MAX_SAFE_INTEGER };
+  if (fault === null && (await readLogged(tx, [rest])).size > 0) fault = 'behind_log';
   if (fault !== null) broken.push({ chainId: accountId, fault, sequence: Math.min(next, highest + 1) });
   yield Buffer.from(auditEndLine({ entries: next - span.firstSequence, broken: broken.map(renderBroken) }));
 }

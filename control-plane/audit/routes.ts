@@ -71,11 +71,11 @@ export function auditRoutes(
         };
         const asked = JSON.stringify([caller.accountId, caller.mode, filter]);
         return readStalePage(deps.sql, { owner: caller.accountId, query }, async (sql, { limit, cursor }) => {
-          const behind = cursor === undefined ? null : parseAuditCursor(cursor, asked);
-          if (cursor !== undefined && behind === null) {
+          const after = cursor === undefined ? null : parseAuditCursor(cursor, asked);
+          if (cursor !== undefined && after === null) {
             throw invalidRequest('cursor', 'cursor must be the next_cursor of the same query.');
           }
-          const { entries, hasMore } = await listAuditEntries(sql, caller, filter, { limit, behind });
+          const { entries, hasMore } = await listAuditEntries(sql, caller, filter, { limit, after });
           const last = hasMore ? entries.at(-1) : undefined;
           return {
             entries: entries.map(renderAuditEntry),

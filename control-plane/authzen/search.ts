@@ -16,7 +16,7 @@ import {
 } from '../../shared/wire/api/authzen-search.ts';
 import { findResource, permissionOf, translateResource } from '../../shared/wire/api/translate-entities.ts';
 import type { BaseDeps } from '../base/deps.ts';
-import { findGate, findGates, readGatesBehind } from '../gates/gate-store.ts';
+import { findGate, findGates, readGatesAfter } from '../gates/gate-store.ts';
 import { findNamedPassports, listPassportsWith } from '../passports/named-passport-store.ts';
 import { distinct } from '../storage/distinct.ts';
 import { authzenLimits } from './limits.ts';
@@ -46,9 +46,9 @@ export async function searchSubjects(deps: SearchDeps, owner: Owner, search: Sea
   const nowMs = deps.clock.now();
   return examine(deps, place, {
     atOnce: authzenLimits.passportsAtOnce,
-    next: (behind, max) =>
+    next: (after, max) =>
       listPassportsWith(deps.sql, owner, {
-        ...{ behind, max, nowMs },
+        ...{ after, max, nowMs },
         permissions: [permission, `${permissionArea(permission)}:*`],
       }),
     nameOf: ({ passport }) => passport.passportId,
@@ -69,7 +69,7 @@ export async function searchResources(deps: SearchDeps, owner: Owner, search: Se
   if (question === null) return renderSearch<Entity>(place, [], null);
   return examine(deps, place, {
     atOnce: authzenLimits.gatesAtOnce,
-    next: (behind, max) => readGatesBehind(deps.sql, owner, { behind, max }),
+    next: (after, max) => readGatesAfter(deps.sql, owner, { after, max }),
     nameOf: ({ gateId }) => gateId,
     resultOf: (gate): Entity | null =>
       mayByPolicy(compileForSearch(gate), subject, question, nowMs) ? { type, id: gate.gateId } : null,
@@ -237,7 +237,7 @@ async function compileGates(
 interface Walk<Candidate, Result> {
   readonly atOnce: number;
   /** Those after a name, in ascending order, at most `max`. */
-  readonly next: (behind: string, max: number) => Promise<readonly Candidate[]>;
+  readonly next: (after: string, max: number) => Promise<readonly Candidate[]>;
   readonly nameOf: (candidate: Candidate) => string;
   readonly resultOf: (candidate: Candidate) => Result | null;
 }
@@ -253,23 +253,23 @@ async function examine<Candidate, Result>(
 ) {
   const { examinedMax, turnMsMax } = authzenLimits;
   const results: Result[] = [];
-  let { behind } = place;
+  let { after } = place;
   for (let left: number = examinedMax; left > 0; left -= atOnce) {
     const max = Math.min(atOnce, left);
-    const candidates = await next(behind, max);
+    const candidates = await next(after, max);
     let turnBeganAtMs = clock.monotonic();
     for (const candidate of candidates) {
       const result = resultOf(candidate);
-      if (result !== null && results.length === place.limit) return renderSearch(place, results, behind);
+      if (result !== null && results.length === place.limit) return renderSearch(place, results, after);
       if (result !== null) results.push(result);
-      behind = nameOf(candidate);
+      after = nameOf(candidate);
       if (clock.monotonic() - turnBeganAtMs < turnMsMax) continue;
       await new Promise((resolve) => setImmediate(resolve));
       turnBeganAtMs = clock.monotonic();
     }
     if (candidates.length < max) return renderSearch(place, results, null);
   }
-  return renderSearch(place, results, behind);
+  return renderSearch(place, results, after);
 }
 
 /** The same over a list, where a candidate's name is its place. */
@@ -289,8 +289,8 @@ const examineList = <Candidate, Result>(
 ) =>
   examine(deps, place, {
     atOnce: authzenLimits.gatesAtOnce,
-    next: async (behind, max) => {
-      const from = behind === '' ? 0 : Number(behind) + 1;
+    next: async (after, max) => {
+      const from = after === '' ? 0 : Number(after) + 1;
       // A token that was made up names no place, and nothing follows it.
       const few = candidates.slice(from, from + max);
       await begin?.(few);

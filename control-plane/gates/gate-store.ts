@@ -205,14 +205,14 @@ export async function listGates<Item>(
 }
 
 /** The owner's undeleted gates by ascending id. */
-export async function readGatesBehind(
+export async function readGatesAfter(
   sql: Database,
   { accountId, mode }: Owner,
-  { behind, max }: { readonly behind: string; readonly max: number },
+  { after, max }: { readonly after: string; readonly max: number },
 ): Promise<readonly Gate[]> {
   const rows = await sql<GateRow[]>`
     SELECT ${columns(sql)} FROM gates g
-    WHERE g.account_id = ${accountId} AND g.mode = ${mode} AND g.deleted_at_ms IS NULL AND g.gate_id > ${behind}
+    WHERE g.account_id = ${accountId} AND g.mode = ${mode} AND g.deleted_at_ms IS NULL AND g.gate_id > ${after}
     ORDER BY g.gate_id LIMIT ${max}`;
   return rows.map(toGate);
 }

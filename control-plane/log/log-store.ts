@@ -82,7 +82,7 @@ export async function claimLog(
       WHERE log = (SELECT max(log) FROM log_trees)
         AND (writer IS NULL OR writer_until_ms < ${databaseNowMs(sql)}
           OR (writer = ${replicaId} AND writer_until_ms < ${databaseNowMs(sql)} + ${forMs - logLimits.renewAfterMs}::int)
-          -- The clock of the database was set back behind a writer that is gone.
+          -- The clock of the database was set back to before the last write of a writer that is gone.
           OR writer_until_ms > ${databaseNowMs(sql)} + 2 * ${forMs}::int)
       RETURNING log, origin, size, root, signed)
     SELECT * FROM claimed UNION ALL

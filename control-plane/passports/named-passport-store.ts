@@ -93,14 +93,14 @@ export async function listPassportsWith(
   { accountId, mode }: Owner,
   asked: {
     readonly permissions: readonly string[];
-    readonly behind: string;
+    readonly after: string;
     readonly max: number;
     readonly nowMs: UnixMillis;
   },
 ): Promise<readonly NamedPassport[]> {
   const rows = await sql<NamedRow[]>`
     SELECT ${columns(sql)} FROM passports p ${joins(sql)}
-    WHERE p.account_id = ${accountId} AND p.mode = ${mode} AND p.passport_id > ${asked.behind}
+    WHERE p.account_id = ${accountId} AND p.mode = ${mode} AND p.passport_id > ${asked.after}
       AND p.status = 'active' AND (p.expires_at_ms IS NULL OR p.expires_at_ms > ${asked.nowMs})
       AND p.permissions && ${[...asked.permissions]}::text[]
     ORDER BY p.passport_id LIMIT ${asked.max}`;

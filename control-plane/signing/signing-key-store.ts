@@ -35,7 +35,7 @@ export interface ExportKeys {
   readonly keyIds: readonly string[];
   /**
    * `nowMs`, unless that is too early for a verifier to believe each key. It is after PostgreSQL's clock was
-   * set back behind the start of a key that has signed by then.
+   * set back to before the start of a key that has signed by then.
    */
   readonly createdAtMs: UnixMillis;
 }

@@ -40,7 +40,7 @@ export async function readStatement(
   { walletId, query }: { readonly walletId: WalletId; readonly query: Static<typeof WalletStatementQuery> },
 ): Promise<Static<typeof WalletStatementAnswer>> {
   const { sinceMs, untilMs } = timeOf(query);
-  const behind = query.page === undefined ? null : parseStatementPlace(query.page);
+  const after = query.page === undefined ? null : parseStatementPlace(query.page);
   const names = [...(await treeOf(sql, walletId))];
   const [found] = await sql<Total[]>`
     WITH numbers AS (
@@ -72,10 +72,10 @@ export async function readStatement(
         'permissionKey', nullif(permission_key, ''), 'spent', spent, 'requests', requests)), '[]')
       FROM (
         SELECT * FROM lines ${
-          behind === null
+          after === null
             ? sql``
             : sql`WHERE (passport_id, gate_id, permission_key)
-                > (${behind.passportId}::text, ${behind.gateId ?? ''}::text, ${behind.permissionKey ?? ''}::text)`
+                > (${after.passportId}::text, ${after.gateId ?? ''}::text, ${after.permissionKey ?? ''}::text)`
         }
         ORDER BY passport_id, gate_id, permission_key LIMIT ${query.limit + 1}
       ) AS page

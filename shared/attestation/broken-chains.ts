@@ -6,7 +6,7 @@ export const chainFaults = {
   missing_at_begin: 'records are missing at its beginning',
   missing_in_middle: 'a record is missing in its middle',
   missing_at_end: 'records are missing at its end, up to the last one that its head row names',
-  beyond_head: 'it goes on behind the last record that its head row names',
+  beyond_head: 'it goes on after the last record that its head row names',
   repeated: 'a sequence number occurs twice',
   link_broken: 'a record does not name the hash of the record before it',
   head_differs: 'its last record is not the one that its head row names',

@@ -26,7 +26,7 @@ export function readRedisUrl(given: string): RedisAddress | Wrong {
     return new Wrong('must be a URL that begins with redis:// or rediss://, such as redis://cache:6379');
   const db = /^(?:|\/|\/\d{1,5})$/.test(url.pathname) ? Number(url.pathname.slice(1)) : Number.NaN;
   if (!(db <= dbMax) || url.hash !== '')
-    return new Wrong('may have the number of a database behind the host, and no other path');
+    return new Wrong('may have the number of a database after the host, and no other path');
   const user = decoded(url.username);
   const password = decoded(url.password);
   if (user === null || password === null)

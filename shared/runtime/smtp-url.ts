@@ -23,7 +23,7 @@ export function smtpUrl(given: string): SmtpAddress | Wrong {
     );
   }
   if (!/^\/?$/.test(url.pathname) || url.search !== '' || url.hash !== '')
-    return new Wrong('may have nothing behind the port');
+    return new Wrong('may have nothing after the port');
   const user = decoded(url.username);
   const password = decoded(url.password);
   if (user === null || password === null)

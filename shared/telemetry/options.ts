@@ -117,7 +117,7 @@ function readSampler(settings: OtelSettings, problems: Problems): Sampler {
   const sampler = samplerOf(settings.OTEL_TRACES_SAMPLER.trim(), ratio);
   if (sampler === null) {
     problems.push(
-      'OTEL_TRACES_SAMPLER must be always_on, always_off or traceidratio, or one of them behind parentbased_',
+      'OTEL_TRACES_SAMPLER must be always_on, always_off or traceidratio, or one of them after parentbased_',
     );
   }
   if (sampler !== null && !(sampler.ratio >= 0 && sampler.ratio <= 1))

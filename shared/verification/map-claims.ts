@@ -147,7 +147,7 @@ export function matches(pattern: string, text: string): boolean {
   if (last === undefined) return text === first;
   if (text.length < first.length + last.length) return false;
   if (!text.startsWith(first) || !text.endsWith(last)) return false;
-  // The leftmost place of each part leaves the most for those behind it.
+  // The leftmost place of each part leaves the most for those after it.
   let at = first.length;
   for (const part of parts) {
     const found = text.indexOf(part, at);

@@ -185,7 +185,7 @@ function uwsWire(): Wire<HttpResponse> {
 /**
  * `endWithoutBody(length)` leaves the answer pending, so the length goes in by hand; and its closing flag
  * adds a second, absurd length. A HEAD after which the connection must close is therefore answered as if the
- * body were empty, which `end` can close behind.
+ * body were empty, after which `end` can close.
  */
 function endHead(res: HttpResponse, reply: Reply, after: After): void {
   if (after === 'close') {

@@ -103,7 +103,7 @@ function decisionMetrics(figures: Figures, { answers }: Measured): void {
 function receiptMetrics(figures: Figures, { receipts, clock }: Measured): void {
   figures.counts(
     'receipts_total',
-    'Answers that were to have a receipt: issued; uncertified: refused, because the control plane has not certified the key of this sidecar; lost: the disk failed behind the decision.',
+    'Answers that were to have a receipt: issued; uncertified: refused, because the control plane has not certified the key of this sidecar; lost: the disk failed after the decision.',
     {
       labelNames: ['outcome'],
       read: function* () {

@@ -246,7 +246,7 @@ describe('POST /approvals/:id/undo', () => {
     expectError(await say(changed.approvalId, 'undo'), 'approval_already_resolved');
   });
 
-  it('of a denial is refused behind midnight, where others may have spent what it freed', async () => {
+  it('of a denial is refused after midnight, where others may have spent what it freed', async () => {
     const { api } = pair;
     const midnightMs = Math.ceil(api.deps.clock.now() / dayMs) * dayMs;
     api.advance(midnightMs - api.deps.clock.now() - 3 * secondMs);

@@ -112,7 +112,7 @@ describe('agent-trust attestations archive', () => {
     await expect(archive('September')).rejects.toThrow('before must be a month');
   });
 
-  it('writes files that verify, and then drops the partitions; exports go on behind them and join', async () => {
+  it('writes files that verify, and then drops the partitions; exports go on after them and join', async () => {
     const { code, said } = await archive(firstBefore);
     expect(said).toContain('8 records have left the database');
     expect(code).toBe(0);
@@ -141,7 +141,7 @@ describe('agent-trust attestations archive', () => {
     expect(linesOf(rest).at(-1)).toEqual({ end: { chains: 2, records: 4 } });
   });
 
-  it('leaves exports that every verifier takes, in both forms, and alone or behind the archive', async () => {
+  it('leaves exports that every verifier takes, in both forms, and alone or after the archive', async () => {
     const jwks = (await api.call({ url: '/.well-known/jwks.json', key: null })).body;
     const rest = join(folder.path, 'rest.jsonl');
     writeFileSync(rest, await exportText(api));
@@ -239,7 +239,7 @@ describe('agent-trust attestations archive', () => {
     });
   });
 
-  it('goes on behind each step, whoever was killed', async () => {
+  it('goes on after each step, whoever was killed', async () => {
     const { sql } = api.deps;
     const chain = await passport();
     await records(chain, 2);

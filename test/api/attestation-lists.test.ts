@@ -85,11 +85,11 @@ interface PlanNode {
   readonly 'Shared Read Blocks': number;
 }
 
-async function blocksRead(who: Owner, filter: Partial<AttestationFilter>, behind: string | null = null) {
+async function blocksRead(who: Owner, filter: Partial<AttestationFilter>, after: string | null = null) {
   const { sql } = api.deps;
-  const place = behind === null ? null : await findPlace(sql, who, behind as Parameters<typeof findPlace>[2]);
+  const place = after === null ? null : await findPlace(sql, who, after as Parameters<typeof findPlace>[2]);
   const passportIds = await passportsWalked(sql, who, { ...everything, ...filter });
-  const asked = { ...everything, ...filter, passportIds, limit: limit + 1, behind: place };
+  const asked = { ...everything, ...filter, passportIds, limit: limit + 1, after: place };
   const query = pageQuery(sql, who, asked, await numbersAsked(sql, who, asked));
   const [row] = await sql<{ 'QUERY PLAN': readonly { readonly Plan: PlanNode }[] }[]>`
     EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${query}`;
@@ -98,7 +98,7 @@ async function blocksRead(who: Owner, filter: Partial<AttestationFilter>, behind
 }
 
 const found = async (who: Owner, filter: Partial<AttestationFilter>): Promise<number> =>
-  (await listAttestations(api.deps.sql, who, { ...everything, ...filter }, { limit, behind: null }))
+  (await listAttestations(api.deps.sql, who, { ...everything, ...filter }, { limit, after: null }))
     .attestations.length;
 
 describe('a page of attestations', () => {
@@ -173,13 +173,13 @@ describe('a page of attestations', () => {
     };
     const walk = async (examinedMax?: number) => {
       const pages: string[][] = [];
-      let behind: Awaited<ReturnType<typeof findPlace>> = null;
+      let after: Awaited<ReturnType<typeof findPlace>> = null;
       do {
-        const asked = { limit: 5, behind };
+        const asked = { limit: 5, after };
         const page = await listAttestations(api.deps.sql, owner, filter, asked, examinedMax);
         pages.push(page.attestations.map(({ id }) => id));
-        behind = page.last === null ? null : await findPlace(api.deps.sql, owner, page.last);
-      } while (behind !== null);
+        after = page.last === null ? null : await findPlace(api.deps.sql, owner, page.last);
+      } while (after !== null);
       return pages;
     };
     const pages = await walk();
@@ -220,12 +220,12 @@ describe('a page of attestations', () => {
     for (const limit of [1, 2, 3, 4]) {
       for (const filter of [everything, { ...everything, permissionKey: 'orders:create' }]) {
         const met: string[] = [];
-        let behind: Awaited<ReturnType<typeof findPlace>> = null;
+        let after: Awaited<ReturnType<typeof findPlace>> = null;
         do {
-          const page = await listAttestations(api.deps.sql, asker, filter, { limit, behind });
+          const page = await listAttestations(api.deps.sql, asker, filter, { limit, after });
           met.push(...page.attestations.map(({ id }) => id));
-          behind = page.last === null ? null : await findPlace(api.deps.sql, asker, page.last);
-        } while (behind !== null);
+          after = page.last === null ? null : await findPlace(api.deps.sql, asker, page.last);
+        } while (after !== null);
         expect(met, `pages of ${limit}`).toEqual([fourth, third, second, first]);
       }
     }

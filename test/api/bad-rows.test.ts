@@ -48,7 +48,7 @@ describe('a list', () => {
   /** Past what a Date can say. */
   const noTime = 9_000_000_000_000_000;
 
-  it('leaves out a row that cannot be read, names it in the log, and goes on behind it', async () => {
+  it('leaves out a row that cannot be read, names it in the log, and goes on after it', async () => {
     const log = keptLog();
     const own = await startOwnApi({ logger: log });
     const { sql } = own.deps;

@@ -103,7 +103,7 @@ async function verify(file: string): Promise<unknown> {
   return verdictOf(file.trimEnd().split('\n'), keyset(chooseEd25519(), parseJwks(earlierJwks)));
 }
 
-it('records of an earlier build are exported byte for byte as before, behind a newer manifest, and verify', async () => {
+it('records of an earlier build are exported byte for byte as before, after a newer manifest, and verify', async () => {
   const file = await exported();
   const lines = file.trimEnd().split('\n');
   expect(lines[0]).toMatch(generation);

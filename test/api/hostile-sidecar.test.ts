@@ -72,7 +72,7 @@ describe('a claim that the database contradicts is refused, reported, and leaves
         timestamp_ms,
       });
     await expectRefused(at(issuedAtMs - minuteMs), 'timestamp_ms is after passport_id was issued');
-    // As a sidecar decides while the clock of PostgreSQL goes behind what it was.
+    // As a sidecar decides while the clock of PostgreSQL goes back.
     expect(await ship([at(issuedAtMs - minuteMs - 1)])).toMatchObject({ status: 200 });
   });
 

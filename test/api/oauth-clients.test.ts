@@ -36,7 +36,7 @@ describe('a redirect address', () => {
   it.each([
     ['of another host', 'https://app.example.com/cb', 'https://evil.example/cb'],
     ['with another path', 'https://app.example.com/cb', 'https://app.example.com/cb/../evil'],
-    ['with more behind it', 'https://app.example.com/cb', 'https://app.example.com/cb?x=1'],
+    ['with more after it', 'https://app.example.com/cb', 'https://app.example.com/cb?x=1'],
     ['on another port of a web site', 'https://app.example.com/cb', 'https://app.example.com:8443/cb'],
     ['of another loopback name', 'http://127.0.0.1/cb', 'http://localhost:50123/cb'],
     ['that only begins like loopback', 'http://127.0.0.1/cb', 'http://127.0.0.1.evil.example/cb'],

@@ -338,7 +338,7 @@ it('an approved PERMIT gives money back into the window that its approval held i
   expect(await used(shop)).toEqual([2, 2]);
 });
 
-it('POST /attestations/:id/hold/extend ends the hold later, and at most 30 days behind the decision', async () => {
+it('POST /attestations/:id/hold/extend ends the hold later, and at most 30 days after the decision', async () => {
   const shop = await open();
   const id = await hold(shop);
   const { body } = await post(id, 'hold/extend', { expires_in_s: 7_200 });

@@ -216,7 +216,7 @@ describe('the form of new records', () => {
     return (await recordFormOf(api.deps.sql, { clock, afterMs: 1_000 }))();
   };
 
-  it('is 2 in a new database, and 1 for the time given behind an upgrade', async () => {
+  it('is 2 in a new database, and 1 for the time given after an upgrade', async () => {
     expect(await formAt(0)).toBe(2);
     await api.deps.sql`UPDATE record_form SET upgraded_at_ms = 5000`;
     expect([await formAt(5_999), await formAt(6_000)]).toEqual([1, 2]);

@@ -141,7 +141,7 @@ describe('records that are handed in once more', () => {
       ({ id, sequence }: { id: string; sequence: number }) => [id, sequence],
     );
 
-  it('get places behind those that were known, once, however often they come', async () => {
+  it('get places after those that were known, once, however often they come', async () => {
     const { from, passport, records } = await lostAndRecovered();
     for (let time = 0; time < 3; time++)
       expect((await from.send(1, records)).body).toMatchObject({ next_seq: 4 });

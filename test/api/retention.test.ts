@@ -137,7 +137,7 @@ describe('agent-trust attestations archive --due', () => {
     });
   });
 
-  it('leaves exports that verify alone and behind the archive, and names it for a record that left', async () => {
+  it('leaves exports that verify alone and after the archive, and names it for a record that left', async () => {
     const text = await exportText(api, '', keeps.key);
     expect(await verifyText(api, text)).toMatchObject({ kind: 'valid', records: 2, archived: 1 });
     const rest = await exportFile('rest.jsonl', keeps);
@@ -170,7 +170,7 @@ describe('agent-trust attestations archive --due', () => {
     expectError(forged, 'invalid_request', 'cursor');
   });
 
-  it('goes on behind each step, whoever was killed', async () => {
+  it('goes on after each step, whoever was killed', async () => {
     const account = await newAccount();
     await records(account, 3, account);
     await moveMonths(api.deps.sql, '16 months');

@@ -174,7 +174,7 @@ describe('signatures from before an ordinary rotation', () => {
     });
   });
 
-  it('attestations and audit: verify also once the clock was set back behind the new key', async () => {
+  it('attestations and audit: verify also once the clock was set back to before the new key', async () => {
     await rotateFully('attestation');
     const { jwt } = await issue();
     await check(jwt);

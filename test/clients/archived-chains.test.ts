@@ -112,7 +112,7 @@ const all = (isTaken: boolean, format: string) => ({
   ...(format === 'json' ? {} : { independent: isTaken }),
 });
 
-describe.each(['jsonl', 'json'] as const)('an export behind an archive, as %s', (format) => {
+describe.each(['jsonl', 'json'] as const)('an export after an archive, as %s', (format) => {
   it.each([
     ['its records', {}],
     ['no record of its own', { archivedThrough: 5 }],
@@ -123,7 +123,7 @@ describe.each(['jsonl', 'json'] as const)('an export behind an archive, as %s', 
 
   it.each([
     ['names another hash', { archivedHash: `sha256:${'0'.repeat(64)}` }],
-    ['leaves out a record behind it', { first: 4 }],
+    ['leaves out a record after it', { first: 4 }],
     ['begins within it', { archivedThrough: 3, first: 3 }],
   ])('does not verify where it %s', async (_what, change) => {
     expect(await verdicts(exportOf(change)[format], format)).toEqual(all(false, format));

@@ -74,21 +74,21 @@ describe('a call that hides from the proxy', () => {
   const broken = Buffer.concat([Buffer.from(callText.slice(0, -1)), Buffer.from(',"x":"\xff"}', 'latin1')]);
   const deep = `${'['.repeat(101)}${']'.repeat(101)}`;
   const hidden: readonly (readonly [what: string, body: unknown])[] = [
-    ['behind a second method', rpc(`"id":1,"method":"tools/call","method":"ping",${params}`)],
-    ['behind an escaped name', rpc(`"id":1,"method":"ping","meth\\u006fd":"tools/call",${params}`)],
+    ['after a second method', rpc(`"id":1,"method":"tools/call","method":"ping",${params}`)],
+    ['after an escaped name', rpc(`"id":1,"method":"ping","meth\\u006fd":"tools/call",${params}`)],
     ['in upper case', rpc(`"id":1,"Method":"tools/call",${params}`)],
     ['with a long s', rpc('"id":1,"method":"ping","param\u017f":{}')],
     ['by a loose method', rpc(`"id":1,"method":" Tools/Call",${params}`)],
-    ['behind a NUL in its method', rpc(`"id":1,"method":"tools/call\\u0000",${params}`)],
+    ['after a NUL in its method', rpc(`"id":1,"method":"tools/call\\u0000",${params}`)],
     ['by a method in a list', rpc(`"id":1,"method":["tools/call"],${params}`)],
     ['in a prototype', rpc(`"id":1,"__proto__":{"method":"tools/call",${params}}`)],
     ['by another name', rpc('"id":1,"method":"tools/call","params":{"name":"pay","Name":"read"}')],
     ['without an id', rpc(`"method":"tools/call",${params}`)],
     ['in a batch in a batch', `[[${callText}]]`],
     ['in too large a batch', `[${Array(65).fill(callText).join()}]`],
-    ['behind a byte order mark', `\ufeff${callText}`],
+    ['after a byte order mark', `\ufeff${callText}`],
     ['in broken UTF-8', broken],
-    ['behind another value', `{}${callText}`],
+    ['after another value', `{}${callText}`],
     ['in deep nesting', rpc(`"id":1,"method":"ping","params":${deep}`)],
     ['by a number that readers round', rpc('"id":12345678901234567890,"method":"ping"')],
   ];

@@ -90,7 +90,7 @@ const cases: Readonly<
     false,
   ],
   'of another place': [good.replace('index 5', 'index 4'), policy, false],
-  'of a place behind the end': [good.replace('index 5', 'index 9'), policy, false],
+  'of a place after the end': [good.replace('index 5', 'index 9'), policy, false],
   'of another head': [line(good, 1, must(proofOf(4, 9).split('\n')[1], 'a line')), policy, false],
   'with another hash in its path': [line(good, 3, must(good.split('\n')[4], 'a line')), policy, false],
   'with a hash more': [

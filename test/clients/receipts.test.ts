@@ -80,7 +80,7 @@ const cases: Readonly<Record<string, readonly [receipt: unknown, jwks: object, f
   'a hash less': [{ ...good, path: good.path.slice(1) }, jwks, 'forged'],
   'a hash more': [{ ...good, path: [...good.path, ...good.path.slice(0, 1)] }, jwks, 'forged'],
   'another hash': [{ ...good, path: good.path.with(0, must(good.path[1], 'a hash')) }, jwks, 'forged'],
-  'a place behind the turn': [{ ...good, index: 13 }, jwks, 'any'],
+  'a place after the turn': [{ ...good, index: 13 }, jwks, 'any'],
   'the key of another sidecar': [receiptOf({ key: 2, certified: 3 }), jwks, 'forged'],
   'a signature that is none': [{ ...good, signature: 'A'.repeat(86) }, jwks, 'forged'],
   'a longer certificate': [

@@ -48,7 +48,7 @@ describe.each(adapters)('$name: the port', (adapter) => {
 });
 
 describe.each(adapters)('$name: closing', (adapter) => {
-  it('closes each connection behind its answer while it drains, and still takes new ones', async () => {
+  it('closes each connection after its answer while it drains, and still takes new ones', async () => {
     const server = await start(adapter);
     const kept = await server.connect();
     await kept.send(request('GET /x'));

@@ -140,7 +140,7 @@ describe('a conversion in the background', () => {
   const begin = (logger = keptLog()) =>
     convertInBackground(database.sql, { directory: directory('after'), sharedUpTo: 1, logger });
 
-  it('is no part of the start, and goes on behind the last step after a stop', async () => {
+  it('is no part of the start, and goes on after the last step after a stop', async () => {
     expect(await left()).toBe(rows);
     expect(await names('expansions')).toEqual(['0002-fill.sql', '0003-second.sql', '0005-third.sql']);
     const first = begin();

@@ -55,7 +55,7 @@ describe('migrate', () => {
     expect(await applied()).toHaveLength(2);
   });
 
-  it('applies a file of steps until it returns no row, each step for itself, and goes on behind the last', async () => {
+  it('applies a file of steps until it returns no row, each step for itself, and goes on after the last', async () => {
     const step = 'UPDATE second SET x = x + 1 WHERE x < 5 RETURNING x';
     write('0003-third.steps.sql', `INSERT INTO first VALUES (7); SELECT 1 / (4 - x) FROM second; ${step}`);
     await expect(run()).rejects.toThrow('division by zero');

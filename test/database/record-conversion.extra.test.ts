@@ -73,7 +73,7 @@ async function fillAsBefore(): Promise<void> {
     CROSS JOIN LATERAL (SELECT (${chains}::text[])[(n - 1) % ${chains.length}::int + 1] AS chain_id) AS placed`;
 }
 
-it('keeps all that was stored, to the last character, and goes on behind its last step at the next start', async () => {
+it('keeps all that was stored, to the last character, and goes on after its last step at the next start', async () => {
   const { sql } = database;
   const last = before.at(-1);
   // The last record cannot be converted: the steps before it are kept.

@@ -442,7 +442,7 @@ describe('shipper', () => {
           : nodeFiles.read(file, buffer, length, position),
     };
 
-    it('behind damaged bytes, gives up the records of its block and ships the others', async () => {
+    it('after damaged bytes, gives up the records of its block and ships the others', async () => {
       const records = makeRecords(6_000);
       await earlierBacklog(records);
       const path = join(folder.path, segmentFiles()[0] ?? '');

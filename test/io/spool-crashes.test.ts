@@ -132,16 +132,16 @@ describe('a reopened spool', () => {
             first += victim.length;
             victim = turns.find(([record]) => record === records[first]) ?? [];
           }
-          const behind = records.slice(first + victim.length);
+          const rest = records.slice(first + victim.length);
           const [found] = await readOlderEpochs(disk.path);
           const quarantined = readdirSync(join(disk.path, 'quarantine'));
-          if (behind.length === 0) {
+          if (rest.length === 0) {
             // Nothing after it tells damage from the torn end of a write.
             expect(found?.items ?? []).toEqual(records.slice(0, first));
             expect(quarantined).toEqual([]);
           } else {
             const lost = { void: 'damaged', count: victim.length };
-            expect(found?.items).toEqual([...records.slice(0, first), lost, ...behind]);
+            expect(found?.items).toEqual([...records.slice(0, first), lost, ...rest]);
             expect(found?.damagedPlaces).toBe(1);
             expect(quarantined).toHaveLength(1);
             const kept = statSync(join(disk.path, 'quarantine', quarantined[0] ?? '')).size;

@@ -84,7 +84,7 @@ describe('a statement that travels with the COMMIT', () => {
     expect(await places()).not.toContain(11);
   });
 
-  it('is not sent once more behind the end of its transaction, where its plan is out of date', async () => {
+  it('is not sent once more after the end of its transaction, where its plan is out of date', async () => {
     const add = (place: number) =>
       sql.begin(async (tx) => {
         await tx`SELECT 1`;

@@ -115,12 +115,12 @@ const spoils: Readonly<Record<string, readonly [Spoil, string]>> = {
     'is too long',
   ],
   'never ends, and has no line': [(answer) => endlessly(answer, mebibyte), 'is no export'],
-  'goes on behind its end': [
+  'goes on after its end': [
     (answer, body) => {
       answer.write(body);
       endlessly(answer, Buffer.from(`${wholeLines(body)[2]}\n`.repeat(100)));
     },
-    'behind its end',
+    'after its end',
   ],
   'is no export': [(answer) => answer.end('<html>\n'), 'no export'],
   'is empty': [(answer) => answer.end(), 'broke off before its end'],

@@ -1,4 +1,4 @@
-"""What the records of an export name, behind its chains (docs/verify.md, sections 1 and 6)."""
+"""What the records of an export name, after its chains (docs/verify.md, sections 1 and 6)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Attachments:
             named["answers"].add("approved" if is_permit else resolution)
 
     def read(self, value: dict[str, Any], lines: Any) -> dict[str, Any]:
-        """The line behind all of it, the first of which `value` may be."""
+        """The line after all of it, the first of which `value` may be."""
         before = (0, "")
         while kind := next((kind for kind in KINDS if kind in value), None):
             demand(self._is_on and len(value) == 1, f"the line is no {kind} of this format")

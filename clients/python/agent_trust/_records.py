@@ -104,7 +104,7 @@ def only(name: str, value: Any, members: str) -> Any:
 
 
 def read_chain(value: dict[str, Any], before: str | None, since: str | None) -> tuple[dict[str, Any], bool]:
-    """The header of a chain behind the chain `before`; and whether it goes on where an archive ends."""
+    """The header of a chain after the chain `before`; and whether it goes on where an archive ends."""
     names = value["chain"] if isinstance(value["chain"], dict) else ()
     members = (ARCHIVED_CHAIN if "archived" in names else CHAIN) + " log_proof:str" * ("log_proof" in names)
     chain = only("chain", value, members)
@@ -116,7 +116,7 @@ def read_chain(value: dict[str, Any], before: str | None, since: str | None) -> 
     demand((first == 1) == (previous is None), "the header is wrong")
     follows = first == through + 1
     demand(follows or since is not None, "the chain lacks its beginning")
-    demand(not follows or previous == archived["hash"], "the chain does not go on behind its archive")
+    demand(not follows or previous == archived["hash"], "the chain does not go on after its archive")
     chain["logged"] = {}  # The hash that the log has, by its sequence.
     if "log_proof" in chain:
         chain_id, sequence, own = included_head(chain["log_proof"])

@@ -45,7 +45,7 @@ class GuardASGI:
     first, at most `body_bytes_max` bytes of it (413 beyond), and given to the app in one piece. WebSockets
     are refused. `control_plane_url` is where agents reach the control plane: a SUSPEND leads them to their
     approval there. Raises `GuardError` where the service refuses the question itself (500). With `settle`
-    outcomes are reported behind answers; the end of the lifespan waits for them. `on_report_error` gets the
+    outcomes are reported after answers; the end of the lifespan waits for them. `on_report_error` gets the
     error of one that was not reported; default: it is logged.
     """
 

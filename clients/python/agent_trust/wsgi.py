@@ -40,7 +40,7 @@ class GuardWSGI:
 
     As `GuardASGI`: every route has to be named, and anything else is answered 403. The decision is
     `environ["agent_trust"]` (Flask: `request.environ`, Django: `request.META`). With `settle` the outcome is
-    reported in the thread of the request, behind its answer. `on_report_error` gets the error of one that was
+    reported in the thread of the request, after its answer. `on_report_error` gets the error of one that was
     not reported; default: it is logged.
     """
 
@@ -176,7 +176,7 @@ class GuardWSGI:
 
 
 class _Reported:
-    """The chunks of an answer. The server closes it behind the last one, or where its client is gone."""
+    """The chunks of an answer. The server closes it after the last one, or where its client is gone."""
 
     def __init__(
         self, chunks: Iterable[bytes], report: Callable[[Literal["served", "failed", "left"]], None]

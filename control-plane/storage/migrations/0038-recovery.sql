@@ -9,7 +9,7 @@ INSERT INTO generations (number, generation, begun_at_ms)
 VALUES (1, 'gen_' || replace(gen_random_uuid()::text, '-', ''), (extract(epoch FROM clock_timestamp()) * 1000)::bigint);
 
 -- What was told to a sidecar and is not in this database, by the generation in which that was noticed. While the newest generation has rows
--- here, history has gone back. `lost`: how many revisions or records lay behind the end of the feed or chain when it was noticed; at least 1.
+-- here, history has gone back. `lost`: how many revisions or records lay after the end of the feed or chain when it was noticed; at least 1.
 CREATE TABLE known_heads (
   in_generation integer NOT NULL REFERENCES generations,
   feed_id text COLLATE "C" NOT NULL,

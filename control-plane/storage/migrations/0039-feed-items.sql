@@ -10,7 +10,7 @@ ALTER TABLE feeds ADD COLUMN items_bytes bigint NOT NULL DEFAULT 0,
   -- The revision whose item this version has counted itself.
   ADD COLUMN items_revision bigint NOT NULL DEFAULT 0;
 
--- The text of jsonb has blanks behind colons and commas, which the snapshot has not.
+-- The text of jsonb has blanks after colons and commas, which the snapshot has not.
 INSERT INTO feed_items (item_id, feed_id, bytes)
 SELECT g.gate_id, g.account_id, octet_length(to_json(replace(replace((SELECT row_to_json(item) FROM (
   SELECT g.gate_id, g.account_id, g.mode, g.version, g.policy_version, g.trust_level, g.constraints, g.routes, g.catalog_prices AS catalog,

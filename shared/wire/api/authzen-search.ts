@@ -48,7 +48,7 @@ export const searchReaders: { readonly [Kind in SearchKind]: (body: unknown) => 
 export interface SearchPlace {
   readonly limit: number;
   /** Results follow what this names. Empty: from the start. */
-  readonly behind: string;
+  readonly after: string;
   /** The search without its page; a token belongs to one such search. */
   readonly query: string;
 }
@@ -65,7 +65,7 @@ export function placeSearch(
   const query = canonicalJson([kind, accountId, mode, withoutIgnored(kind, asked)]);
   const limit = page.limit ?? limits.pageItemsMax;
   const { token = '' } = page;
-  if (token === '') return { limit, behind: '', query };
+  if (token === '') return { limit, after: '', query };
   const read = readToken(token);
   const isOfLimit = page.limit === undefined || read?.limit === limit;
   if (read === null || !isOfLimit || renderToken({ ...read, query }) !== token) {
@@ -81,32 +81,32 @@ function withoutIgnored(kind: SearchKind, asked: object): object {
   return { ...asked, [kind]: wanted };
 }
 
-/** `behind` null: nothing follows. */
-export const renderSearch = <Item>(place: SearchPlace, results: Item[], behind: string | null) => ({
-  page: { next_token: behind === null ? '' : renderToken({ ...place, behind }), count: results.length },
+/** `after` null: nothing follows. */
+export const renderSearch = <Item>(place: SearchPlace, results: Item[], after: string | null) => ({
+  page: { next_token: after === null ? '' : renderToken({ ...place, after }), count: results.length },
   results,
 });
 
 /** As a list's cursor (paging.ts): it is neither secret nor a permission. */
-function renderToken({ limit, behind, query }: SearchPlace): string {
-  const check = sha256Hex(`agent-trust.search-token.v1:${JSON.stringify([behind, limit, query])}`).slice(
+function renderToken({ limit, after, query }: SearchPlace): string {
+  const check = sha256Hex(`agent-trust.search-token.v1:${JSON.stringify([after, limit, query])}`).slice(
     0,
     16,
   );
-  return encodeBase64url(Buffer.from(JSON.stringify([behind, limit, check])));
+  return encodeBase64url(Buffer.from(JSON.stringify([after, limit, check])));
 }
 
 /** What may stand in a token: an id, or the place in a list. */
-const behindPattern = /^[a-z0-9_]{1,64}$/;
+const namePattern = /^[a-z0-9_]{1,64}$/;
 
-function readToken(token: string): Pick<SearchPlace, 'limit' | 'behind'> | null {
+function readToken(token: string): Pick<SearchPlace, 'limit' | 'after'> | null {
   const bytes = decodeBase64url(token);
   if (bytes === null) return null;
   try {
-    const [behind, limit] = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    if (typeof behind !== 'string' || !behindPattern.test(behind)) return null;
+    const [after, limit] = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    if (typeof after !== 'string' || !namePattern.test(after)) return null;
     const isLimit = Number.isSafeInteger(limit) && limit >= 1 && limit <= limits.pageItemsMax;
-    return isLimit ? { behind, limit } : null;
+    return isLimit ? { after, limit } : null;
   } catch {
     return null;
   }

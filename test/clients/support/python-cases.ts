@@ -215,7 +215,7 @@ async function exportsToVerify(): Promise<readonly object[]> {
       ),
     ],
     ['a policy within a chain', form2.toSpliced(4, 0, form2[7] ?? '')],
-    ['a chain behind a policy', [...form2.slice(0, -1), ...lines.slice(1, 5), form2.at(-1) ?? '']],
+    ['a chain after a policy', [...form2.slice(0, -1), ...lines.slice(1, 5), form2.at(-1) ?? '']],
     [
       'json: a policy is missing',
       json2.filter((line) => !line.includes(policyNames[0] ?? '') || line.includes('"id"')),
@@ -253,11 +253,8 @@ async function exportsToVerify(): Promise<readonly object[]> {
     ['json: without a chain', jsonLinesOf([], options)],
     ['json: a closing line is missing', json.filter((line) => !line.startsWith(']}'))],
     ['json: a comma too many', json.map((line) => line.replace(/^\]\}\n$/, ']},\n'))],
-    [
-      'json: a comma behind the last record',
-      json.map((line, i) => (i === 4 ? `${line.trimEnd()},\n` : line)),
-    ],
-    ['json: a record behind the end', [...json, json[2] ?? '']],
+    ['json: a comma after the last record', json.map((line, i) => (i === 4 ? `${line.trimEnd()},\n` : line))],
+    ['json: a record after the end', [...json, json[2] ?? '']],
     ['json: a chain in a chain', json.flatMap((line, i) => (i === 2 ? [json[1] ?? '', line] : [line]))],
     ['json: written anew', [`${JSON.stringify(JSON.parse(json.join('')))}\n`]],
     ['a key of another purpose', lines, jwksOf(sampleKey(7, {}, 'passport'))],

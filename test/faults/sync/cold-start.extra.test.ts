@@ -3,7 +3,7 @@ import { insertRevoked } from '../../../bench/harness/passports.ts';
 import { until } from '../../support/base/until.ts';
 import { startFollowed } from './set-up.ts';
 
-it('a start from disk has memory freed behind a large snapshot, and not behind a small one', async () => {
+it('a start from disk frees memory after a large snapshot, and not after a small one', async () => {
   const service = await startFollowed('none');
   const first = await service.follow();
   await first.isUpToDate();

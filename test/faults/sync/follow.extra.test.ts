@@ -12,7 +12,7 @@ let service: Followed;
 afterEach(() => service.close());
 
 describe('without any push', () => {
-  it('a change is applied in a turn behind that of its message, and requests come in between', async () => {
+  it('a change is applied in a turn after that of its message, and requests come in between', async () => {
     service = await startFollowed('none');
     let isInForce = () => false;
     const atTheEndOfTheTurn: boolean[] = [];

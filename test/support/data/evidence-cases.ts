@@ -195,7 +195,7 @@ export function evidenceCases(): readonly EvidenceCase[] {
         .slice(placeOf('{"policy"'))
         .filter((_, i) => i !== placeOf('{"approval"') - placeOf('{"policy"')),
     ]),
-    bad('a chain behind them', 'no_chain', lines.toSpliced(-1, 0, line(1))),
+    bad('a chain after them', 'no_chain', lines.toSpliced(-1, 0, line(1))),
     bad('a policy that allows more', 'attachment_mismatch', changed('"above_usd":1', '"above_usd":9')),
     bad('a catalog by two keys', 'no_chain', lines.with(placeOf('{"catalog"'), catalogByTwo())),
     bad('a catalog with another price', 'attachment_mismatch', changed(':1e-7', ':1e-8')),
@@ -319,7 +319,7 @@ export const permitCases = (): readonly EvidenceCase[] => [
     withRecords([suspended, { ...refunded, requestHash: sampleRecord(9).requestHash }]),
   ),
   bad(
-    'an amount that differs behind a refund',
+    'an amount that differs after a refund',
     'approval_differs',
     withRecords([refunded, suspended], { amount_micro_usd: 1, answers: [] }),
   ),

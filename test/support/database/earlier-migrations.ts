@@ -7,7 +7,7 @@ import { temporaryFolder } from '../base/temporary-folder.ts';
 
 const migrations = new URL('../../../control-plane/storage/migrations/', import.meta.url);
 
-/** Brings an empty database to what it was behind the migration of this number. */
+/** Brings an empty database to what it was after the migration of this number. */
 export async function migrateUpTo(sql: Database, last: number): Promise<void> {
   const folder = temporaryFolder();
   const earlier = join(folder.path, 'migrations');

@@ -86,7 +86,7 @@ export function describeLogKills({
       return checkpoint.size;
     }
     const checkpointBehind = (size: number) =>
-      until(async () => (await look()) > size, { what: `a checkpoint behind ${size}` });
+      until(async () => (await look()) > size, { what: `a checkpoint after ${size}` });
     const witnessedAll = () =>
       until(
         async () => {

@@ -116,8 +116,8 @@ export class TestRunReporter extends DefaultReporter {
     for (const [path, { seconds }] of slowest) this.log(`  ${seconds.toFixed(1).padStart(6)} s  ${path}`);
     this.log(`worker seconds: ${laneTimes.join(', ')}`);
     this.log(`${minutes(wholeS)} for ${modules.length} files`);
-    const behind = skipped === 0 ? '' : `, ${skipped} skipped`;
-    this.log(`Tests: ${count('passed')} passed, ${count('failed')} failed${behind}`);
+    const others = skipped === 0 ? '' : `, ${skipped} skipped`;
+    this.log(`Tests: ${count('passed')} passed, ${count('failed')} failed${others}`);
   }
 
   #holdCosts(taken: ReadonlyMap<string, Taken>): void {

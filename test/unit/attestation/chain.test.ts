@@ -28,7 +28,7 @@ const faultOf = (value: unknown, previous: ChainHead | null = first, set = keys)
   recordFaultOf(value, previous, set);
 
 describe('linkAttestation', () => {
-  it('does not link behind a head that cannot be', () => {
+  it('does not link to a head that cannot be', () => {
     expect(() => linkAttestation(sampleRecord(1), { sequence: 1, hash: null }, key)).toThrow();
     expect(() => linkAttestation(sampleRecord(1), { sequence: 0, hash: first.hash }, key)).toThrow();
   });

@@ -71,8 +71,8 @@ describe('jsonLineReader', () => {
     ['a line of jsonl first', [jsonl[0] ?? '']],
     ['a chain after the last chain', [...json.slice(0, 9), json[1] ?? '']],
     ['the end where a chain was announced', [...json.slice(0, 6), json.at(-1) ?? '']],
-    ['a record behind the last one', [...json.slice(0, 5), json[4] ?? '']],
-    ['anything behind the end', [...json, '\n']],
+    ['a record after the last one', [...json.slice(0, 5), json[4] ?? '']],
+    ['anything after the end', [...json, '\n']],
     ['a chain in brackets of jsonl', [...json.slice(0, 1), jsonl[1] ?? '']],
   ])('finds %s misplaced', (_what, lines) => {
     expect(read(lines).at(-1)).toBe('misplaced');

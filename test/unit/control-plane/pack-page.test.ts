@@ -171,7 +171,7 @@ describe('the totals of a pack', () => {
     ],
     ['one that was taken back', [permit, later('voided', 10_000_000)], { held: 0n, spent: 0n, takenBack: 1 }],
     [
-      'one settled behind the period',
+      'one settled after the period',
       [permit, later('settled', 6_000_000, { timestamp: '2026-12-01T00:00:00.000Z' })],
       { held: 10_000_000n, spent: 0n },
     ],

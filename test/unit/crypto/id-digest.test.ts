@@ -35,7 +35,7 @@ describe('the digest of an id', () => {
     ['half a digest', 'AAAAAAAAAAA'],
     ['a byte too much', 'AAAAAAAAAAAAAAAAAAAAAAA'],
     ['a character of another alphabet', `${'A'.repeat(21)}+`],
-    ['set bits behind the last byte', `${'A'.repeat(21)}B`],
+    ['set bits after the last byte', `${'A'.repeat(21)}B`],
   ])('is not read from %s', (_what, text) => {
     expect(() => readDigests(text)).toThrow('16 bytes each');
   });

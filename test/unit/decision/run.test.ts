@@ -86,7 +86,7 @@ describe('a decision that the database overrules', () => {
     });
   });
 
-  it('has reached no check behind the one that blocks', () => {
+  it('has reached no check after the one that blocks', () => {
     expect(overruled(permit, 'passport_revoked').evaluated.at(-1)).toBe('passport');
     expect(overruled(permit, 'issuer_untrusted').evaluated.at(-1)).toBe('issuer');
     expect(overruled(permit, 'quota_unavailable').evaluated).toEqual(permit.evaluated);

@@ -57,7 +57,7 @@ describe('scanning a request for personal data', () => {
     expect(find({ text: 'DE89 3704 0044 0532 0130 00' }, ['payment_card', 'phone', 'us_ssn'])).toEqual([]);
   });
 
-  it('is complete up to the last character of the room, and looks at nothing behind it', () => {
+  it('is complete up to the last character of the room, and looks at nothing after it', () => {
     const room = limits.piiScanCharsMax - 'text'.length;
     expect(scanPii({ text: 'x'.repeat(room) }, piiTypes)).toEqual({ findings: [], isComplete: true });
     expect(scanPii({ text: 'x'.repeat(room + 1) }, piiTypes)).toEqual({ findings: [], isComplete: false });

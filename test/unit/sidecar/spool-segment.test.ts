@@ -225,7 +225,7 @@ describe('isEarlierForm', () => {
 });
 
 describe('findFrame', () => {
-  it('finds the next frame behind damaged bytes', () => {
+  it('finds the next frame after damaged bytes', () => {
     const bytes = blocksOf(texts, texts);
     const first = frameEnd(bytes, 0, bytes.length);
     bytes[first - 1] = 1;

@@ -53,7 +53,7 @@ describe('the variables of OpenTelemetry', () => {
     ['https://otlp.example?key=a/b', 'https://otlp.example/v1/traces?key=a/b'],
     ['https://otlp.example/prefix//?key=/', 'https://otlp.example/prefix/v1/traces?key=/'],
     ['https://otlp.example/prefix#part', 'https://otlp.example/prefix/v1/traces#part'],
-  ])('keep the query of the address behind the path: %s', (given, tracesUrl) => {
+  ])('keep the query of the address after the path: %s', (given, tracesUrl) => {
     expect(read({ OTEL_EXPORTER_OTLP_ENDPOINT: given }).options).toMatchObject({ tracesUrl });
   });
 

@@ -238,9 +238,9 @@ describe('firstTimeMs', () => {
   const [parts, row] = shortened([record]);
 
   it.each([
-    ['a row behind its parts', [parts, row, spooledRecord()]],
+    ['a row after its parts', [parts, row, spooledRecord()]],
     ['a whole record', [record, row]],
-    ['a record behind what is none', [null, [], 'x', [null, null, null, '7'], row]],
+    ['a record after what is none', [null, [], 'x', [null, null, null, '7'], row]],
   ])('is that of %s', (_what, items) => {
     expect(firstTimeMs(items)).toBe(7);
   });

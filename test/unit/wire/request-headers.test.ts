@@ -15,7 +15,7 @@ describe('white space around the value of a header', () => {
     for (const each of strange) expect(trimBlanks(`${each}a${each}`)).toBe(`${each}a${each}`);
   });
 
-  it.each(strange)('is not %j: no cookie, passport, tag or handshake is found behind it', (blank) => {
+  it.each(strange)('is not %j: no cookie, passport, tag or handshake is found after it', (blank) => {
     const name = '__Host-agent_trust_session';
     expect(readCookie({ cookie: `a=1; \t${name}\t= x \t` }, name)).toBe('x');
     expect(readCookie({ cookie: `a=1;${blank}${name}=x` }, name)).toBeNull();

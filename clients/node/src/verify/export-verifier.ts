@@ -211,7 +211,7 @@ export class ExportVerifier {
     const isWhole = first === 1 || isArchived || manifest.since !== null;
     demand(isWhole, 'chain_start', 'the chain lacks its beginning');
     const isBehind = !isArchived || previous === archived?.hash;
-    demand(isBehind, 'wrong_archived', 'the chain does not go on behind its archive');
+    demand(isBehind, 'wrong_archived', 'the chain does not go on after its archive');
     this.#head = { sequence: first - 1, hash: previous };
     const isJoined = this.#earlier?.follows(chain) !== false;
     demand(isJoined, 'not_joined', 'the chain does not go on where the files before this one end');

@@ -7,7 +7,7 @@ import { sampleChain, sampleKey } from '../../../support/data/sample-chains.ts';
 
 const { exportSliceRowsMax, exportSignedAtOnceMax } = attestationsLimits;
 
-it('makes the envelopes of a slice a few at a time, with a turn of the event loop behind each', async () => {
+it('makes the envelopes of a slice a few at a time, with a turn of the event loop after each', async () => {
   const key = sampleKey(1);
   const sign = (text: string) => Buffer.from(key.sign(text), 'base64url');
   const { record, signing } = dsseWriter({ keyId: key.kid, sign });

@@ -52,7 +52,7 @@ describe('the snapshot on disk', () => {
     expect(await snapshotFile(folder.path).load()).toEqual({ signed, entries: [] });
   });
 
-  it('cuts a torn last entry off, and takes more behind it', async () => {
+  it('cuts a torn last entry off, and takes more after it', async () => {
     const signed = service.snapshot();
     const entries = [1, 2, 3].map((n) => service.change('global', standing(n, 'revoked')));
     const file = snapshotFile(folder.path);

@@ -171,7 +171,7 @@ describe('the keeper of the snapshot on disk', () => {
     expect(disk.entries).toHaveLength(1);
   });
 
-  it('puts nothing behind a snapshot that was applied before it, though writing takes long', async () => {
+  it('puts nothing after a snapshot that was applied before it, though writing takes long', async () => {
     const { disk, keeper, begin, change } = setUp();
     begin();
     await settle();
@@ -233,7 +233,7 @@ describe('the keeper of the snapshot on disk', () => {
     expect(disk.snapshot).toEqual(fresh);
   });
 
-  it('asks for a fresh snapshot when there are too many changes behind the old one', () => {
+  it('asks for a fresh snapshot when there are too many changes after the old one', () => {
     const { keeper } = setUp();
     keeper.resume(replicaLimits.snapshotFileChangesMax);
     expect(keeper.wantsSnapshot).toBe(false);
