@@ -49,7 +49,7 @@ import { takeShipped } from './outcomes/reported-store.ts';
 import { outcomeRoutes } from './outcomes/routes.ts';
 import { passkeyRoutes } from './passkeys/routes.ts';
 import { passportRoutes, unattendedPassportRoutes } from './passports/routes.ts';
-import { ownRoutes } from './people/own-routes.ts';
+import { credentialRoutes } from './people/credential-routes.ts';
 import { peopleRoutes } from './people/routes.ts';
 import { sessionRoutes } from './people/session-routes.ts';
 import { leaseRoutes } from './quota/routes.ts';
@@ -141,7 +141,7 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(apiKeyRoutes(deps));
     v1.register(peopleRoutes(deps));
     v1.register(sessionRoutes(deps));
-    v1.register(ownRoutes(deps));
+    v1.register(credentialRoutes(deps));
     v1.register(oidcRoutes(deps));
     v1.register(passkeyRoutes(deps));
     v1.register(issuerRoutes(deps));

@@ -39,8 +39,8 @@ import { messageQueues } from './channels/message-queue.ts';
 import { readConsole } from './console/served-file.ts';
 import { CheckQueue } from './decisions/check-queue.ts';
 import { decisionsLimits } from './decisions/limits.ts';
-import { ownVoids } from './decisions/own-voids.ts';
 import { startProofTrim } from './decisions/trim-proofs.ts';
+import { voidQueue } from './decisions/void-queue.ts';
 import type { Deps } from './deps.ts';
 import { discoveryShare } from './discovery/deps.ts';
 import { publishHintsOf } from './events/note-hints.ts';
@@ -276,7 +276,7 @@ async function makeDeps(
   const recordForm = await recordFormOf(sql, { clock, afterMs: settings.RECORDS_V2_AFTER_S * secondMs });
   const appending = { isStopped: false, projections: recordProjections, recordForm };
   const baseUrl = `${settings.PUBLIC_URL ?? origin}/v1`;
-  const voids = ownVoids({ sql, clock: systemClock, random, baseUrl, signingKeys, appending, logger });
+  const voids = voidQueue({ sql, clock: systemClock, random, baseUrl, signingKeys, appending, logger });
   started.add('voids of decisions', () => voids.stop());
   const shares = connectionShares(settings.DATABASE_CONNECTIONS);
   const slots = decisionSlots(shares.decisions);
@@ -290,7 +290,7 @@ async function makeDeps(
     checks: new CheckQueue({ slots, clock }),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(shares.discoveries),
-    ownVoids: voids,
+    voidQueue: voids,
     outbound,
     witnesses: await readWitnessPolicy(settings.LOG_WITNESSES, ed25519),
     mailer: mailerOf(settings),

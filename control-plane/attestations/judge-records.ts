@@ -131,8 +131,8 @@ interface StandingApprovalLease {
 const policyName = (gateId: string, policyHash: string): string => `${gateId} ${policyHash}`;
 
 /** A decision with the evidence that this sidecar may report it. */
-export interface Told {
-  readonly told: ToldDecision & Pick<AttestationRecord, 'passportId'>;
+export interface ReportedDecision {
+  readonly reported: ToldDecision & Pick<AttestationRecord, 'passportId'>;
   readonly tokenHash: string | null;
   readonly callerMode: Mode;
   /** The request presented an approval, or may have taken from a standing one. */
@@ -142,24 +142,24 @@ export interface Told {
 /**
  * Why this sidecar may not report this decision (contract §9), as a record or a settlement. Null: it may.
  */
-export function whyNotTold(
-  { told, tokenHash, callerMode, mayBeApproved }: Told,
+export function whyNotReported(
+  { reported, tokenHash, callerMode, mayBeApproved }: ReportedDecision,
   sender: RecordSender,
   known: Pick<KnownThings, 'gates' | 'passports'>,
 ): string | null {
-  if (told.timestampMs > sender.nowMs + attestationsLimits.recordAheadMsMax)
+  if (reported.timestampMs > sender.nowMs + attestationsLimits.recordAheadMsMax)
     return 'timestamp_ms is in the future';
   // Includes deleted gates, whose last decisions may arrive late.
-  const gate = told.gateId === null ? undefined : known.gates.get(told.gateId);
-  if (told.gateId !== null && gate?.accountId !== sender.accountId) {
+  const gate = reported.gateId === null ? undefined : known.gates.get(reported.gateId);
+  if (reported.gateId !== null && gate?.accountId !== sender.accountId) {
     return 'gate_id is not a gate of the account of this sidecar';
   }
-  if (told.passportId === null) return null;
-  const passport = known.passports.get(told.passportId);
+  if (reported.passportId === null) return null;
+  const passport = known.passports.get(reported.passportId);
   if (passport === undefined || !isShown(passport, tokenHash, sender.accountId)) {
     return 'token_hash does not show that this sidecar has seen the token of passport_id';
   }
-  return findContradiction(told, passport, { mode: gate?.mode ?? callerMode, mayBeApproved });
+  return findContradiction(reported, passport, { mode: gate?.mode ?? callerMode, mayBeApproved });
 }
 
 function whyNot(
@@ -172,7 +172,7 @@ function whyNot(
   const isOwnChain =
     record.passportId !== null || record.gateId !== null || record.chainId === sender.accountId;
   return (
-    whyNotTold({ told: record, tokenHash, callerMode, mayBeApproved }, sender, known) ??
+    whyNotReported({ reported: record, tokenHash, callerMode, mayBeApproved }, sender, known) ??
     (isOwnChain ? null : 'chain_id is not the account of this sidecar') ??
     whyNotHeld(record) ??
     whyNotPolicy(record, known)

@@ -83,7 +83,7 @@ export async function decideTogether(
     if (error instanceof OthersWereQuicker) return calls.map(() => again);
     if (unknown === null) throw error;
     // All statements succeeded, but the outcome of the commit is unknown.
-    for (const id of unknown as readonly SettlementId[]) deps.ownVoids.add(id);
+    for (const id of unknown as readonly SettlementId[]) deps.voidQueue.add(id);
     return calls.map(() => ({ kind: 'failed', error }));
   }
 }

@@ -5,7 +5,7 @@ import type { FairShare } from '../storage/fair-share.ts';
 import type { WebhookDeps } from '../webhooks/deps.ts';
 import type { CheckQueue } from './check-queue.ts';
 import type { Enforcement, EnforcementCall } from './enforcement.ts';
-import type { OwnVoids } from './own-voids.ts';
+import type { VoidQueue } from './void-queue.ts';
 
 export interface DecisionDeps extends AppendingDeps, WebhookDeps {
   /**
@@ -18,7 +18,7 @@ export interface DecisionDeps extends AppendingDeps, WebhookDeps {
   /** Holds requests that wait for others in flight; bounded by `decisionsLimits.retries`. */
   readonly retryWaits: RetryWaits;
   /** Decisions with an unknown commit outcome. */
-  readonly ownVoids: OwnVoids;
+  readonly voidQueue: VoidQueue;
 }
 
 export type DecidingDeps = Pick<
@@ -31,6 +31,6 @@ export type DecidingDeps = Pick<
   | 'signingKeys'
   | 'appending'
   | 'checks'
-  | 'ownVoids'
+  | 'voidQueue'
   | 'retryWaits'
 >;

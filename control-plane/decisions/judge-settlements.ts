@@ -7,7 +7,12 @@ import type {
   SettlementAnswer,
   SuspendSettlement,
 } from '../../shared/wire/sync/settlement.ts';
-import { judgeAmong, type KnownThings, type Told, whyNotTold } from '../attestations/judge-records.ts';
+import {
+  judgeAmong,
+  type KnownThings,
+  type ReportedDecision,
+  whyNotReported,
+} from '../attestations/judge-records.ts';
 import type { Transaction } from '../base/database.ts';
 import { heldUnits } from '../book/held-units.ts';
 import { decisionsLimits } from './limits.ts';
@@ -83,7 +88,8 @@ export const judgeSuspends = (
   sender: SettlementSender,
 ): readonly Judged<NewSuspend>[] =>
   admitted.map(({ settlement, parties }): Judged<NewSuspend> => {
-    const fault = whyNotTold(toldOf(settlement, sender), sender, known) ?? findLackingHold(settlement, known);
+    const fault =
+      whyNotReported(reportedOf(settlement, sender), sender, known) ?? findLackingHold(settlement, known);
     if (fault !== null) return refused(fault);
     const { holder, sidecarId } = sender;
     return {
@@ -114,8 +120,8 @@ export const judgeSuspends = (
  * The record as it would be stored. The exact time of the decision is unknown: before the call was sent, at
  * most the lifetime of a call earlier.
  */
-const toldOf = (suspend: SuspendSettlement, { nowMs }: SettlementSender): Told => ({
-  told: {
+const reportedOf = (suspend: SuspendSettlement, { nowMs }: SettlementSender): ReportedDecision => ({
+  reported: {
     decision: 'SUSPEND',
     reason: 'approval_required',
     timestampMs: (nowMs - limits.decisionDeadlineMs) as UnixMillis,

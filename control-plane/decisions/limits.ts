@@ -40,7 +40,7 @@ export const decisionsLimits = {
   /**
    * The control plane's own voids in one transaction: the ledger takes their units back in one statement.
    */
-  ownVoidsAtOnceMax: 12,
+  voidsAtOnceMax: 12,
   /**
    * How long one transaction of a single check waits for each lock. Then it is done again, until it has
    * waited for `limits.quotaWaitMsMax`: so its answer rests on nothing that was read longer ago.
@@ -94,7 +94,7 @@ mustHold(
   'a check that waits for locks in a batch, and then alone, is answered in time',
 );
 mustHold(
-  decisionsLimits.ownVoidsAtOnceMax * limits.settlementHeldMax <= limits.quotaWindowsPerCallMax,
+  decisionsLimits.voidsAtOnceMax * limits.settlementHeldMax <= limits.quotaWindowsPerCallMax,
   'the units of voids go back in one statement',
 );
 mustHold(

@@ -10,7 +10,7 @@ import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import { checkOwnPassword } from '../people/check-own-password.ts';
 import type { PeopleDeps } from '../people/deps.ts';
-import { administratorOfPeople } from '../people/own-people.ts';
+import { administratorOfPeople } from '../people/people-rights.ts';
 import { lockUser, type UserWithSecrets } from '../people/user-store.ts';
 import { loginChallenges } from '../sessions/login-challenge.ts';
 import { CeremonyRefused, publicJwkOf, registrationOptions, verifyRegistration } from './ceremonies.ts';

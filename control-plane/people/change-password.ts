@@ -9,7 +9,7 @@ import { deleteSessionsOf } from '../sessions/session-store.ts';
 import { beginSession, type NewSession } from './begin-session.ts';
 import { checkOwnPassword } from './check-own-password.ts';
 import type { PeopleDeps } from './deps.ts';
-import { administratorOfPeople } from './own-people.ts';
+import { administratorOfPeople } from './people-rights.ts';
 import { lockUser, setPassword } from './user-store.ts';
 
 /**

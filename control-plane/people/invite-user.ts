@@ -9,7 +9,7 @@ import type { Caller } from '../http/caller.ts';
 import type { PeopleDeps } from './deps.ts';
 import { makeInvitation, type NewInvitation } from './invitation-store.ts';
 import { peopleLimits } from './limits.ts';
-import { refuseHigherRole } from './own-people.ts';
+import { refuseHigherRole } from './people-rights.ts';
 import { countUsers, insertUser, lockUser, updateUserState } from './user-store.ts';
 
 export interface InvitedUser {

@@ -26,7 +26,7 @@ import { confirmUser } from './confirm-user.ts';
 import type { PeopleDeps } from './deps.ts';
 import { inviteUser, refuseUndeliverable, renderInvitedUser, renewInvitation } from './invite-user.ts';
 import { mailInvitation } from './mail-invitation.ts';
-import { administratorOfPeople } from './own-people.ts';
+import { administratorOfPeople } from './people-rights.ts';
 import { deleteUser, updateUser } from './update-user.ts';
 import { findUser, listUsers } from './user-store.ts';
 

@@ -23,7 +23,7 @@ import { sessionAnswerer } from './answer-session.ts';
 import type { PeopleDeps } from './deps.ts';
 import { describeInvitation, findInvitation } from './invitation-store.ts';
 import { logIn } from './log-in.ts';
-import { administratorOfPeople, refuseHigherRole } from './own-people.ts';
+import { administratorOfPeople, refuseHigherRole } from './people-rights.ts';
 import { findUser } from './user-store.ts';
 
 const api = operationsOf('People', {

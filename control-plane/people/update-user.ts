@@ -9,7 +9,7 @@ import type { Transaction } from '../base/database.ts';
 import type { Caller } from '../http/caller.ts';
 import { deleteSessionsOf } from '../sessions/session-store.ts';
 import type { PeopleDeps } from './deps.ts';
-import { refuseHigherRole } from './own-people.ts';
+import { refuseHigherRole } from './people-rights.ts';
 import { lockUserAndManagers, removeUser, updateUserState } from './user-store.ts';
 
 /**

@@ -1,6 +1,7 @@
 /**
  * Room `control-plane/recovery`: takes back what sidecars know and the database lacks, and begins a new
- * history (contract §17). `known-state.ts` reads what a sidecar hands over, `recovery-store.ts` compares it.
+ * history (contract §17). `sidecar-state.ts` reads what a sidecar hands over, `recovery-store.ts` compares
+ * it.
  */
 
 import { ownerName } from '../../shared/crypto/federated-id.ts';

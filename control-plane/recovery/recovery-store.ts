@@ -8,13 +8,13 @@ import type { Database, Transaction } from '../base/database.ts';
 import type { KnownEnd } from '../history/history-store.ts';
 import { findFederations } from '../issuers/federation-store.ts';
 import { isFederationBehind } from '../issuers/take-back-federation.ts';
-import type { KnownState } from './known-state.ts';
+import type { SidecarState } from './sidecar-state.ts';
 
 /** What the database gives that was taken away by this state, which an account's sidecar knew. */
 export async function findKnownEnds(
   tx: Transaction,
   accountId: AccountId,
-  state: KnownState,
+  state: SidecarState,
 ): Promise<KnownEnd[]> {
   // As text, because the driver writes no arrays of bytes.
   const hexOf = (digest: string) =>

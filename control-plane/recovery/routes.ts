@@ -4,9 +4,9 @@ import { KnownStateReport, RecoveryAnswer, RecoveryRequest } from '../../shared/
 import { historyOf } from '../history/history.ts';
 import { lockGeneration, noteKnownEnds } from '../history/history-store.ts';
 import { callerOf } from '../http/caller.ts';
-import { readKnownState } from './known-state.ts';
 import { type RecoveryDeps, recoverHistory } from './recover-history.ts';
 import { findKnownEnds } from './recovery-store.ts';
+import { readSidecarState } from './sidecar-state.ts';
 
 /** A million revoked passports are 21 MB of a state; the rest is for gates. */
 const stateBytesMax = 64 * 1024 * 1024;
@@ -25,7 +25,7 @@ export function recoveryRoutes(deps: RecoveryDeps): FastifyPluginAsyncTypebox {
           deps.ed25519,
           deps.signingKeys.all().filter(({ purpose, compromised }) => purpose === 'sync' && !compromised),
         );
-        const state = readKnownState(keys, accountId, request.body);
+        const state = readSidecarState(keys, accountId, request.body);
         if (state === null) return { ends: 0 };
         const ends = await deps.sql.begin(async (tx) => {
           const { number, earlier } = await lockGeneration(tx);

@@ -10,7 +10,7 @@ import type { Mailer } from '../../../control-plane/channels/mailer.ts';
 import type { ConsoleFiles } from '../../../control-plane/console/served-file.ts';
 import { CheckQueue } from '../../../control-plane/decisions/check-queue.ts';
 import { decisionsLimits } from '../../../control-plane/decisions/limits.ts';
-import { ownVoids } from '../../../control-plane/decisions/own-voids.ts';
+import { voidQueue } from '../../../control-plane/decisions/void-queue.ts';
 import type { Deps } from '../../../control-plane/deps.ts';
 import { discoveryShare } from '../../../control-plane/discovery/deps.ts';
 import { publishHintsOf } from '../../../control-plane/events/note-hints.ts';
@@ -213,7 +213,7 @@ async function startService(options: ApiOptions): Promise<Service> {
   const recordForm = () => options.recordForm ?? 2;
   const appending = { isStopped: false, projections: recordProjections, recordForm };
   const baseUrl = `${options.origin ?? 'http://127.0.0.1:8080'}/v1`;
-  const voids = ownVoids({ sql, clock, random, baseUrl, signingKeys, appending, logger });
+  const voids = voidQueue({ sql, clock, random, baseUrl, signingKeys, appending, logger });
   const providerCalls = guardedFetch({ allowPrivate: true });
   const shares = connectionShares(limits.databaseConnectionsMax);
   const slots = decisionSlots(shares.decisions);
@@ -234,7 +234,7 @@ async function startService(options: ApiOptions): Promise<Service> {
     checks: new CheckQueue({ slots, clock }),
     retryWaits: new RetryWaits({ clock, random }, decisionsLimits.retries),
     discoveries: discoveryShare(shares.discoveries),
-    ownVoids: voids,
+    voidQueue: voids,
     sealer: masterSealer,
     outbound: guardedFetch(options.outbound ?? { allowPrivate: false }),
     mailer: options.mailer ?? null,

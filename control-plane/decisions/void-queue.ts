@@ -10,7 +10,7 @@ import type { SettlementId } from './settlement.ts';
 import { voidSettlements } from './void-settlements.ts';
 
 /** Voids the control plane's own settlements after an unconfirmed commit. */
-export interface OwnVoids {
+export interface VoidQueue {
   /** Voids the settlement as soon as the database answers again. The client got an error. */
   add(id: SettlementId): void;
   /** Retries the rest once, then stops. Resolves when nothing is in flight. */
@@ -26,7 +26,7 @@ type VoidDeps = Pick<
  * Retries each void every `limits.voidRetryMs` until it succeeds. One outage adds at most the checks of all
  * batches in flight.
  */
-export function ownVoids(deps: VoidDeps): OwnVoids {
+export function voidQueue(deps: VoidDeps): VoidQueue {
   const waiting = new Set<SettlementId>();
   const wakeup = makeWakeup();
   let running: Promise<void> | null = null;
@@ -34,7 +34,7 @@ export function ownVoids(deps: VoidDeps): OwnVoids {
 
   const voidSome = async (): Promise<void> => {
     const unknown = [...waiting]
-      .slice(0, decisionsLimits.ownVoidsAtOnceMax)
+      .slice(0, decisionsLimits.voidsAtOnceMax)
       .map((id) => ({ id, took: [], amountMicroUsd: null }));
     const nowMs = deps.clock.now();
     await deps.sql.begin(async (tx) => {

@@ -20,7 +20,7 @@ import { sessionAnswerer } from './answer-session.ts';
 import { changePassword } from './change-password.ts';
 import { checkOwnPassword } from './check-own-password.ts';
 import type { PeopleDeps } from './deps.ts';
-import { administratorOfPeople } from './own-people.ts';
+import { administratorOfPeople } from './people-rights.ts';
 import { beginSecondFactor, confirmSecondFactor, removeSecondFactor } from './second-factor.ts';
 import { lockUser, type UserWithSecrets } from './user-store.ts';
 
@@ -67,7 +67,7 @@ const api = operationsOf('People', {
 const Nothing = Type.Unsafe<undefined>({});
 
 /** A user's own password and second factor (docs/people.md). */
-export function ownRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
+export function credentialRoutes(deps: PeopleDeps): FastifyPluginAsyncTypebox {
   const answerBegun = sessionAnswerer(deps);
   return async (app) => {
     app.post(

@@ -20,7 +20,7 @@ export interface KnownStanding {
 }
 
 /** What was in force at a sidecar, as far as it takes something away. */
-export interface KnownState {
+export interface SidecarState {
   readonly generation: string | null;
   readonly takenAtMs: UnixMillis;
   /** By digest; owners, too. */
@@ -38,11 +38,11 @@ export interface KnownState {
  * Reads a signed snapshot and the signed changes after it, up to the first that does not follow or that this
  * service did not sign. Null: the snapshot is not this service's, or of another account.
  */
-export function readKnownState(
+export function readSidecarState(
   keys: Keyset,
   accountId: AccountId,
   { signed, entries }: { readonly signed: SignedSnapshot; readonly entries: readonly SealedEntry[] },
-): KnownState | null {
+): SidecarState | null {
   if (!snapshotVerifies(keys, signed)) return null;
   const { snapshot } = readSnapshot(signed.snapshot);
   if (snapshot.account_id !== accountId) return null;
