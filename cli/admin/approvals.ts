@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
 import type { Approval } from '../../clients/node/src/generated/api.ts';
 import { ApiCommands } from '../base/api-commands.ts';
-import { choice } from '../base/choice.ts';
-import { given } from '../base/given.ts';
 import type { CommandHost } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
+import { choice, given } from '../base/options.ts';
 import { approvalColumns } from './approval-columns.ts';
 import { addStandingApprovalCommands } from './standing-approvals.ts';
 

@@ -2,10 +2,9 @@ import { type Command, Option } from 'commander';
 import type { ExportFormat } from '../../shared/attestation/export-formats.ts';
 import { ApiCommands, examplesHelp, withApi } from '../base/api-commands.ts';
 import { UsageError } from '../base/call-api.ts';
-import { choice } from '../base/choice.ts';
-import { given } from '../base/given.ts';
 import type { ApiOptions, CommandHost } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
+import { choice, given } from '../base/options.ts';
 import { recordColumns } from './record-columns.ts';
 
 const exportFormatNames = ['jsonl', 'json', 'csv', 'dsse', 'ocsf'] as const satisfies ExportFormat[];

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { ApiCommands } from '../base/api-commands.ts';
-import { given } from '../base/given.ts';
 import type { CommandHost } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
+import { given } from '../base/options.ts';
 
 interface Filter {
   readonly actor?: string;

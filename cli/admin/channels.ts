@@ -3,11 +3,9 @@ import type { ChannelCreation, ChannelUpdate } from '../../clients/node/src/gene
 import { channelEvents, channelKinds, channelStatuses } from '../../shared/model/channel.ts';
 import { ApiCommands } from '../base/api-commands.ts';
 import { UsageError } from '../base/call-api.ts';
-import { choice } from '../base/choice.ts';
-import { given } from '../base/given.ts';
 import type { CommandHost, Work } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
-import { wholeSeconds } from '../base/whole-seconds.ts';
+import { choice, given, wholeSeconds } from '../base/options.ts';
 
 interface ChannelOptions {
   readonly name?: string;

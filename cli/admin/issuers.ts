@@ -2,10 +2,9 @@ import type { Command } from 'commander';
 import type { IssuerCreation, IssuerUpdate, TemplateCreation } from '../../clients/node/src/generated/api.ts';
 import { trustTiers } from '../../shared/model/trust-tier.ts';
 import { ApiCommands, type Call } from '../base/api-commands.ts';
-import { choice } from '../base/choice.ts';
-import { given } from '../base/given.ts';
 import type { CommandHost } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
+import { choice, given } from '../base/options.ts';
 
 interface IssuerOptions {
   readonly name?: string;

@@ -1,11 +1,9 @@
 import type { Command } from 'commander';
 import { scopes } from '../../shared/model/scopes.ts';
 import { ApiCommands } from '../base/api-commands.ts';
-import { choice } from '../base/choice.ts';
-import { given } from '../base/given.ts';
 import type { CommandHost } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
-import { wholeSeconds } from '../base/whole-seconds.ts';
+import { choice, given, wholeSeconds } from '../base/options.ts';
 
 interface KeyOptions {
   readonly name: string;

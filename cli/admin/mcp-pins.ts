@@ -2,9 +2,9 @@ import type { Command } from 'commander';
 import type { McpPin } from '../../clients/node/src/generated/api.ts';
 import { agreed } from '../base/agree.ts';
 import { ApiCommands, asksFirst } from '../base/api-commands.ts';
-import { choice } from '../base/choice.ts';
 import type { CommandHost, Work } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
+import { choice } from '../base/options.ts';
 
 /** Adds `agent-trust mcp-pins`: tools of MCP servers behind guards. */
 export function addMcpPinCommands(program: Command, host: CommandHost): void {

@@ -1,9 +1,8 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { StandingApproval } from '../../clients/node/src/generated/api.ts';
 import type { ApiCommands } from '../base/api-commands.ts';
-import { choice } from '../base/choice.ts';
-import { given } from '../base/given.ts';
 import { lists } from '../base/lists.ts';
+import { choice, given } from '../base/options.ts';
 
 interface Filter {
   readonly status?: StandingApproval['status'];

@@ -1,10 +1,9 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { responseOf } from '../../clients/node/src/agent-trust.ts';
-import { AgentTrustError } from '../../clients/node/src/errors.ts';
 import type { Attestation } from '../../clients/node/src/generated/api.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { minuteMs, secondMs } from '../../shared/model/time.ts';
+import { minuteMs } from '../../shared/model/time.ts';
 import type { Work } from '../base/host.ts';
+import { pollUntil } from '../base/poll.ts';
 import { recordColumns } from './record-columns.ts';
 
 type Query = NonNullable<Parameters<Work['client']['attestations']['list']>[0]>;
@@ -17,9 +16,6 @@ interface TailOptions {
   readonly signal: AbortSignal;
 }
 
-/** How often the service is asked; more seldom with a plan limit, to leave calls for other work. */
-const pollMs = secondMs;
-const limitedPollMs = 5 * secondMs;
 /**
  * Every so many polls it looks back this far for records that came late: a sidecar was cut off and sends them
  * with the time of the decision. Those that come later still are in `attestations list`.
@@ -37,38 +33,19 @@ const seenMax = 10 * pagesPerPollMax * limits.attestationPageItemsMax;
  * again, and what it recorded meanwhile is shown then.
  */
 export async function tailAttestations(work: Work, options: TailOptions): Promise<undefined> {
-  const { signal } = options;
   const tail = new Tail(work, options);
   let isFirst = true;
-  let isAway = false;
-  for (let polls = 0; !signal.aborted; polls++) {
-    let pauseMs = pollMs;
-    try {
-      const found = await tail.poll(polls % pollsPerLookBack === 0);
-      if (isAway) work.print.say('The service answers again.');
-      isAway = false;
-      if (found.length > 0) {
-        work.print.rows(recordColumns, found, isFirst);
-        isFirst = false;
-      }
-      if (tail.isLimited) pauseMs = limitedPollMs;
-    } catch (error) {
-      if (signal.aborted) break;
-      if (!isPassing(error)) throw error;
-      if (!isAway) work.print.say(`${error.message} Trying again until it answers.`);
-      isAway = true;
-      pauseMs = Math.max(pollMs, Math.min(error.retry_after_ms ?? 0, minuteMs));
+  let polls = 0;
+  return pollUntil(options.signal, work.print, async (heard) => {
+    const found = await tail.poll(polls++ % pollsPerLookBack === 0);
+    heard();
+    if (found.length > 0) {
+      work.print.rows(recordColumns, found, isFirst);
+      isFirst = false;
     }
-    // The signal ends the pause; the loop checks it.
-    await pause(pauseMs, null, { signal }).catch(() => null);
-  }
-  return undefined;
+    return tail;
+  });
 }
-
-/** No answer, or one that says "later": what a restart looks like from here. */
-export const isPassing = (error: unknown): error is AgentTrustError =>
-  error instanceof AgentTrustError &&
-  (error.http_status === null || error.http_status === 429 || error.http_status >= 500);
 
 class Tail {
   readonly #work: Work;

@@ -1,10 +1,9 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { Wallet } from '../../clients/node/src/generated/api.ts';
 import { ApiCommands } from '../base/api-commands.ts';
-import { choice } from '../base/choice.ts';
-import { given } from '../base/given.ts';
 import type { CommandHost } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
+import { choice, given, numberLike } from '../base/options.ts';
 
 /** Adds `agent-trust wallets`: budgets of many passports. */
 export function addWalletCommands(program: Command, host: CommandHost): void {
@@ -95,6 +94,11 @@ const bodyOf = ({ name, parent, share, limit, alertAt }: WalletOptions) =>
     limits: limit as Wallet['limits'] | undefined,
   });
 
+const fraction = numberLike(
+  /^(?:0(?:\.\d{1,6})?|1(?:\.0{1,6})?)$/,
+  'It is a fraction from 0 to 1, such as 0.9.',
+);
+
 const describes = (command: Command): Command =>
   command
     .option('--parent <wallet>', 'the wallet above it, wal_…, or none')
@@ -152,11 +156,6 @@ function addMaking(wallets: Command, api: ApiCommands): void {
         client.passports.setWallet(id, { wallet_id: wallet === 'none' ? null : wallet }),
     },
   );
-}
-
-function fraction(text: string): number {
-  if (/^(?:0(?:\.\d{1,6})?|1(?:\.0{1,6})?)$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It is a fraction from 0 to 1, such as 0.9.');
 }
 
 function addLimit(text: string, before: WalletOptions['limit'] = {}): WalletOptions['limit'] {

@@ -1,17 +1,12 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { responseOf } from '../../clients/node/src/agent-trust.ts';
 import { AgentTrustError } from '../../clients/node/src/errors.ts';
 import type { Approval } from '../../clients/node/src/generated/api.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { minuteMs, secondMs } from '../../shared/model/time.ts';
 import type { Work } from '../base/host.ts';
+import { isPassing, pollUntil } from '../base/poll.ts';
 import { ask } from '../base/prompt.ts';
 import { approvalColumns } from './approval-columns.ts';
-import { isPassing } from './tail-attestations.ts';
 
-/** How often the service is asked; more seldom with a plan limit, to leave calls for other work. */
-const pollMs = secondMs;
-const limitedPollMs = 5 * secondMs;
 /** Of one poll: 2,000 approvals. Those after them show when some of these are done. */
 const pagesPerPollMax = 10;
 
@@ -25,33 +20,20 @@ export async function watchApprovals(work: Work, signal: AbortSignal): Promise<u
   /** Those of the last poll: what is no longer pending does not come back. */
   let shown: ReadonlySet<string> = new Set();
   let isFirst = true;
-  let isAway = false;
-  while (!signal.aborted) {
-    let pauseMs = pollMs;
-    try {
-      const { pending, isLimited } = await readPending(work, signal);
-      if (isAway) print.say('The service answers again.');
-      isAway = false;
-      const fresh = pending.filter(({ approval_id }) => !shown.has(approval_id));
-      shown = new Set(pending.map(({ approval_id }) => approval_id));
-      for (const approval of fresh) {
-        print.rows(approvalColumns, [approval], isAsking || isFirst);
-        isFirst = false;
-        if (!isAsking) continue;
-        await sayWhatIsAsked(work, approval);
-        if (!(await resolve(work, approval, signal))) return undefined;
-      }
-      if (isLimited) pauseMs = limitedPollMs;
-    } catch (error) {
-      if (signal.aborted) break;
-      if (!isPassing(error)) throw error;
-      if (!isAway) print.say(`${error.message} Trying again until it answers.`);
-      isAway = true;
-      pauseMs = Math.max(pollMs, Math.min(error.retry_after_ms ?? 0, minuteMs));
+  return pollUntil(signal, print, async (heard) => {
+    const { pending, isLimited } = await readPending(work, signal);
+    heard();
+    const fresh = pending.filter(({ approval_id }) => !shown.has(approval_id));
+    shown = new Set(pending.map(({ approval_id }) => approval_id));
+    for (const approval of fresh) {
+      print.rows(approvalColumns, [approval], isAsking || isFirst);
+      isFirst = false;
+      if (!isAsking) continue;
+      await sayWhatIsAsked(work, approval);
+      if (!(await resolve(work, approval, signal))) return 'done';
     }
-    await pause(pauseMs, null, { signal }).catch(() => null);
-  }
-  return undefined;
+    return { isLimited };
+  });
 }
 
 async function readPending(

@@ -2,11 +2,9 @@ import type { Command } from 'commander';
 import type { WebhookCreation, WebhookUpdate } from '../../clients/node/src/generated/api.ts';
 import { type WebhookFormat, webhookEvents, webhookFormats } from '../../shared/model/webhook.ts';
 import { ApiCommands } from '../base/api-commands.ts';
-import { choice } from '../base/choice.ts';
-import { given } from '../base/given.ts';
 import type { CommandHost } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
-import { wholeSeconds } from '../base/whole-seconds.ts';
+import { choice, given, wholeSeconds } from '../base/options.ts';
 
 /** Adds to `agent-trust webhooks` the work with endpoints and their deliveries. */
 export function addEndpointCommands(webhooks: Command, host: CommandHost): void {

@@ -3,8 +3,8 @@ import { responseOf } from '../../clients/node/src/agent-trust.ts';
 import { ForbiddenError, NotFoundError } from '../../clients/node/src/errors.ts';
 import { keyLabel } from '../../shared/model/labels.ts';
 import { limits } from '../../shared/model/limits.ts';
+import { eachOf } from '../base/each-of.ts';
 import type { Work } from '../base/host.ts';
-import { cliLimits } from '../base/limits.ts';
 import { catalogMembers, type Members, settingsOf, walletMember } from './apply-desired.ts';
 import { keysOf } from './keys-of.ts';
 
@@ -202,16 +202,8 @@ async function readEach<Whole>(
   ids: readonly string[],
   readOne: (id: string) => Promise<Whole | null>,
 ): Promise<ReadonlyMap<string, Whole>> {
-  const whole = new Map<string, Whole>();
-  const left = [...ids];
-  const read = async (): Promise<void> => {
-    for (let id = left.shift(); id !== undefined; id = left.shift()) {
-      const one = await readOne(id);
-      if (one !== null) whole.set(id, one);
-    }
-  };
-  await Promise.all(Array.from({ length: cliLimits.callsAtOnce }, read));
-  return whole;
+  const read = await eachOf(ids, async (id) => [id, await readOne(id)] as const);
+  return new Map(read.flatMap(([id, one]) => (one === null ? [] : [[id, one] as const])));
 }
 
 async function readGate(

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
 import { agreed } from './agree.ts';
-import { given } from './given.ts';
 import type { ApiOptions, CommandHost, Work } from './host.ts';
 import { type ListOptions, type Page, type PageQuery, printList } from './lists.ts';
+import { given } from './options.ts';
 import type { Columns } from './print.ts';
 
 /** What the work of a command gets. */

@@ -1,5 +1,6 @@
 import { open, rm } from 'node:fs/promises';
 import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { readPlainFile } from '../../shared/runtime/plain-file.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import { CommandError, reasonOf, UsageError } from './call-api.ts';
@@ -56,7 +57,7 @@ export interface SecretFile {
 async function newSecretFile(path: string): Promise<SecretFile> {
   const handle = await open(path, 'wx', 0o600).catch((error: unknown) => {
     if (hasCode(error, 'EEXIST')) throw new UsageError(`${path} exists. Name a new file for the secret.`);
-    throw new UsageError(`${path} cannot be written: ${error instanceof Error ? error.message : error}`);
+    throw new UsageError(`${path} cannot be written: ${messageOf(error)}`);
   });
   let isEmpty = true;
   return {
@@ -90,7 +91,7 @@ export async function keepSecret<Made extends object>(
       await file.write(secret);
       return rest;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       throw new CommandError(
         `${path} cannot be written: ${why}. The ${name} is lost: roll it, or make another.`,
       );

@@ -1,6 +1,7 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { limits } from '../../shared/model/limits.ts';
 import type { ApiOptions, Work } from './host.ts';
+import { numberLike } from './options.ts';
 import type { Columns } from './print.ts';
 
 /** Options of a command that lists. */
@@ -19,16 +20,13 @@ export interface PageQuery {
   readonly cursor?: string;
 }
 
+const atLeastOne = numberLike(/^[1-9]\d{0,8}$/, 'It is a whole number of at least 1.');
+
 export const lists = (command: Command): Command =>
   command
     .option('--limit <number>', 'at most so many', atLeastOne, limits.pageItemsDefault)
     .option('--all', 'all of them')
     .option('--cursor <text>', 'where the list before ended: standard error names it');
-
-function atLeastOne(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It is a whole number of at least 1.');
-}
 
 /**
  * Prints a list, page by page. What is left out is named on standard error, with the cursor where it goes on.

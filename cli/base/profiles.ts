@@ -3,6 +3,7 @@ import { chmod, lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promise
 import { join } from 'node:path';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { makeFolder } from '../../shared/runtime/make-folder.ts';
 import type { Environment } from '../../shared/runtime/settings.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
@@ -94,7 +95,7 @@ function parse(text: string): unknown {
 async function isPrivate(path: string, mode: 0o600 | 0o700): Promise<boolean> {
   const found = await lstat(path).catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) return null;
-    throw new UsageError(`${path} cannot be read: ${error instanceof Error ? error.message : error}`);
+    throw new UsageError(`${path} cannot be read: ${messageOf(error)}`);
   });
   if (found === null) return false;
   if (mode === 0o700 ? !found.isDirectory() : !found.isFile())
@@ -137,7 +138,7 @@ export async function writeProfiles(env: Environment, profiles: Profiles): Promi
   } catch (error) {
     await rm(next, { force: true }).catch(() => null);
     if (error instanceof CommandError) throw error;
-    throw new CommandError(`${file} cannot be written: ${error instanceof Error ? error.message : error}`);
+    throw new CommandError(`${file} cannot be written: ${messageOf(error)}`);
   }
   return file;
 }

@@ -1,7 +1,8 @@
 import type { AgentTrust } from '../../clients/node/src/agent-trust.ts';
 import { ForbiddenError } from '../../clients/node/src/errors.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { type Finding, messageOf, ok, unknown, warn } from './doctor-finding.ts';
+import { type Finding, ok, unknown, warn } from './doctor-finding.ts';
 import { shortList } from './doctor-wallets.ts';
 
 /** Gates whose approvals nobody could answer, or where one person may be several. Of the newest 200. */

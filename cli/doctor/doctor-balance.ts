@@ -1,7 +1,8 @@
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { windowKey } from '../../shared/quota/window.ts';
 import type { BalanceAnswer } from '../../shared/wire/sync/balance.ts';
 import { type ApiAccess, CommandError, callApi } from '../base/call-api.ts';
-import { type Finding, fail, messageOf, ok, unknown, warn } from './doctor-finding.ts';
+import { type Finding, fail, ok, unknown, warn } from './doctor-finding.ts';
 import { shortList } from './doctor-wallets.ts';
 
 /** Whether the ledger has given out at least the units that somebody has (docs/operate/money-book.md). */

@@ -17,5 +17,3 @@ export const fail = (check: string, message: string, next: string): Finding => (
 export const unknown = (check: string, message: string, next: string): Finding => ({
   ...{ check, state: 'unknown', message, next },
 });
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

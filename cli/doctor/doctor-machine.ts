@@ -1,11 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { redisBus } from '../../shared/bus/redis.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { hourMs, secondMs } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { silentLogger } from '../../shared/runtime/logger.ts';
 import type { CommandHost } from '../base/host.ts';
-import { type Finding, fail, messageOf, ok, unknown, warn } from './doctor-finding.ts';
+import { type Finding, fail, ok, unknown, warn } from './doctor-finding.ts';
 
 /** Longer than a healthy server takes, short enough to wait for. */
 const answerMsMax = 5 * secondMs;

@@ -5,12 +5,13 @@ import { findRecordFault, type Head } from '../../clients/node/src/verify/record
 import { parseApiKey } from '../../shared/crypto/api-key.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { systemClock } from '../../shared/runtime/clock.ts';
 import { scopesOf } from '../base/log-in.ts';
 import { exportCrypto } from '../verify/export-crypto.ts';
-import { type Finding, fail, messageOf, ok, unknown, warn } from './doctor-finding.ts';
+import { type Finding, fail, ok, unknown, warn } from './doctor-finding.ts';
 
 /** What the control plane says of itself. */
 export async function checkService(

@@ -1,6 +1,7 @@
 import { AgentTrust } from '../../clients/node/src/agent-trust.ts';
 import { isJsonObject, type JsonObject } from '../../shared/crypto/json-object.ts';
-import { type Finding, fail, messageOf, ok, unknown, warn } from './doctor-finding.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
+import { type Finding, fail, ok, unknown, warn } from './doctor-finding.ts';
 
 /** Of `/readyz` of a sidecar what is looked at (docs/sidecar-http.md). */
 interface SidecarReadiness {

@@ -1,9 +1,10 @@
 import type { AgentTrust } from '../../clients/node/src/agent-trust.ts';
 import { ForbiddenError, NotFoundError } from '../../clients/node/src/errors.ts';
 import type { WalletDetail } from '../../clients/node/src/generated/api.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { cliLimits } from '../base/limits.ts';
-import { type Finding, messageOf, ok, unknown, warn } from './doctor-finding.ts';
+import { type Finding, ok, unknown, warn } from './doctor-finding.ts';
 
 /**
  * Wallets that need a person: frozen ones, and those of which a limit of money is used up, near its alert, or

@@ -1,9 +1,11 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { callsApi } from '../base/api-commands.ts';
 import type { CommandHost } from '../base/host.ts';
+import { numberLike } from '../base/options.ts';
 import type { DoctorOptions } from './doctor-options.ts';
 
 const backupHoursDefault = 26;
+const hours = numberLike(/^[1-9]\d{0,4}$/, 'It is a whole number of hours.');
 
 /** Adds `agent-trust doctor`: what is wrong with an installation, and what to do about it. */
 export function addDoctorCommand(program: Command, host: CommandHost): void {
@@ -20,9 +22,4 @@ export function addDoctorCommand(program: Command, host: CommandHost): void {
     const { doctor } = await import('./doctor-command.ts');
     host.setExitCode(await doctor(host, options));
   });
-}
-
-function hours(text: string): number {
-  if (/^[1-9]\d{0,4}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It is a whole number of hours.');
 }

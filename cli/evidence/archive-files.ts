@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
-import { JwksError, type Keyset, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import { arriving } from '../base/arriving.ts';
 import { type ApiAccess, CommandError, reasonOf } from '../base/call-api.ts';
 import { cliLimits } from '../base/limits.ts';
@@ -11,7 +11,7 @@ import { publishFile } from '../base/publish-file.ts';
 import { readText } from '../base/read-body.ts';
 import type { TextSink } from '../base/text-sink.ts';
 import { verifyStream } from '../verify/verify-attestations.ts';
-import { fetchJwks } from './pack-log.ts';
+import { fetchJwks, keysIn } from './pack-log.ts';
 
 /** Where the files of archives go. */
 export interface ArchiveTarget {
@@ -38,14 +38,8 @@ export const archiveFileOf = ({ account_id, mode }: ArchivedOwner, before: strin
   `attestations-${account_id}-${mode}-before-${before}.jsonl`;
 
 /** Of the service. Throws CommandError. */
-export async function keysOf(access: ApiAccess): Promise<Keyset> {
-  try {
-    return keyset(chooseEd25519(), parseJwks(await fetchJwks(access)));
-  } catch (error) {
-    if (!(error instanceof JwksError)) throw error;
-    throw new CommandError(`The JWKS of the service cannot be used: ${error.message}`);
-  }
-}
+export const keysOf = async (access: ApiAccess): Promise<Keyset> =>
+  keyset(chooseEd25519(), keysIn(await fetchJwks(access)));
 
 /**
  * Leaves the file verified under its name, or nothing under it. One that does not verify stays under a name

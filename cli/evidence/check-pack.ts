@@ -8,6 +8,7 @@ import {
 } from '../../clients/node/src/verify.ts';
 import { parseAttachment } from '../../shared/attestation/attachments.ts';
 import { nodeEd25519 } from '../../shared/crypto/ed25519-node.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { parseLogProof } from '../../shared/log/proof.ts';
 import { parseWitnessPolicy } from '../../shared/log/witness-policy.ts';
 import { Replay, type ReplayReport } from '../../shared/replay/replay.ts';
@@ -249,8 +250,6 @@ function jsonOf(text: string, path: string): unknown {
     throw new PackError(`${path} is not JSON`);
   }
 }
-
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
 
 /** Whether nothing in the files speaks against another. */
 export const isSoundPack = ({ verdict, log, replay }: PackCheck): boolean =>

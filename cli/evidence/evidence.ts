@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ApiCommands, examplesHelp } from '../base/api-commands.ts';
-import { given } from '../base/given.ts';
 import type { CommandHost } from '../base/host.ts';
+import { given } from '../base/options.ts';
 import type { PackOptions } from './pack-evidence.ts';
 
 interface ReceiptOptions {

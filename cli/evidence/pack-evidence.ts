@@ -6,7 +6,6 @@ import { AgentTrustError } from '../../clients/node/src/errors.ts';
 import { canonicalJson } from '../../shared/crypto/canonical-json.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
-import { JwksError, parseJwks } from '../../shared/crypto/keyset.ts';
 import { parseWitnessPolicy, WitnessPolicyError } from '../../shared/log/witness-policy.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
@@ -16,16 +15,18 @@ import { packageVersion } from '../../shared/runtime/package-version.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import { arriving } from '../base/arriving.ts';
 import { CommandError, reasonOf, UsageError } from '../base/call-api.ts';
-import { given } from '../base/given.ts';
+import { eachOf } from '../base/each-of.ts';
 import type { Work } from '../base/host.ts';
 import { cliLimits } from '../base/limits.ts';
 import { isNoRoom } from '../base/no-room.ts';
+import { given } from '../base/options.ts';
 import { publishFile, syncFolder } from '../base/publish-file.ts';
 import { readNamedFile } from '../verify/verify-attestations.ts';
 import { checkPack, isSoundPack, type PackCheck, PackError, smallBytesMax } from './check-pack.ts';
 import {
   fetchJwks,
   findLogged,
+  keysIn,
   type Logged,
   LogProver,
   logKeysOf,
@@ -310,15 +311,7 @@ class Packing {
   ): Promise<readonly VerificationKey[]> {
     const { scope, written, checkpoint } = of;
     const jwks = await fetchJwks(this.#work.access, this.#signal);
-    const keys = (() => {
-      try {
-        return parseJwks(jwks);
-      } catch (error) {
-        if (error instanceof JwksError)
-          throw new CommandError(`The JWKS of the service cannot be used: ${error.message}`);
-        throw error;
-      }
-    })();
+    const keys = keysIn(jwks);
     const signed = checkpoint === null ? null : parseCheckpoint(checkpoint);
     const named = new Set([
       ...[...written.keyIds, ...written.catalogKeyIds],
@@ -405,17 +398,3 @@ class Packing {
 const progressEveryRecords = 50_000;
 
 const sizeOf = (checkpoint: string): number => parseCheckpoint(checkpoint)?.checkpoint.size ?? 0;
-
-/** In their order, some at once. */
-async function eachOf<Item, Found>(
-  items: readonly Item[],
-  find: (item: Item) => Promise<Found>,
-): Promise<Found[]> {
-  const found: Found[] = new Array(items.length);
-  const places = items.entries();
-  const worker = async () => {
-    for (const [place, item] of places) found[place] = await find(item);
-  };
-  await Promise.all(Array.from({ length: cliLimits.callsAtOnce }, worker));
-  return found;
-}

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { JwksError, parseJwks } from '../../shared/crypto/keyset.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { parseSignedCheckpoint, type SignedCheckpoint } from '../../shared/log/checkpoint.ts';
 import type { LoggedHead } from '../../shared/log/entry.ts';
@@ -68,6 +69,16 @@ async function textOf(response: Response, what: string, bytesMax: number): Promi
   if (!response.ok)
     throw new CommandError(`${what} could not be fetched: the service answered ${response.status}.`);
   return readText(response, bytesMax);
+}
+
+/** Of a JWKS of the service. Throws CommandError. */
+export function keysIn(jwks: unknown): VerificationKey[] {
+  try {
+    return parseJwks(jwks);
+  } catch (error) {
+    if (!(error instanceof JwksError)) throw error;
+    throw new CommandError(`The JWKS of the service cannot be used: ${error.message}`);
+  }
 }
 
 /** As it is. Throws CommandError. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { reasons } from '../../shared/decision/reasons.ts';
 import { policyInWords, type SaidConstraints } from '../../shared/model/policy-in-words.ts';
 import type { SignedApproval } from '../../shared/wire/evidence/evidence.ts';
+import { count, counted } from '../base/count-words.ts';
 import type { PackCheck } from './check-pack.ts';
 import { isSoundPack } from './check-pack.ts';
 import { attribute, escaped, html, type Shown, table } from './pack-html.ts';
@@ -71,9 +72,6 @@ pre { background: var(--soft); border: 1px solid var(--line); padding: 0.75rem; 
   --quiet: #333; } main { max-width: none; padding: 0; } .wide { overflow: visible; }
   tr, h2, h3 { break-inside: avoid; } h2, h3 { break-after: avoid; } thead { display: table-header-group; } }
 `;
-
-const count = (value: number): string => value.toLocaleString('en-US');
-const counted = (value: number, noun: string): string => `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 
 /** From micro-USD: at least two decimals, at most six. */
 function money(amount: bigint | number): string {

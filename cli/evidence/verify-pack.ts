@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { nodeEd25519 } from '../../shared/crypto/ed25519-node.ts';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { parseJwks } from '../../shared/crypto/keyset.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { parseNote } from '../../shared/log/note.ts';
 import { judgeNote, parseWitnessPolicy } from '../../shared/log/witness-policy.ts';
 import { visible } from '../../shared/model/plain-text.ts';
@@ -129,7 +130,7 @@ async function keysOf(path: string, also: readonly FileForm[] = []) {
     return parseJwks(value);
   } catch (cause) {
     if (cause instanceof PackError) throw cause;
-    throw new PackError(`${path} cannot be used: ${cause instanceof Error ? cause.message : cause}`);
+    throw new PackError(`${path} cannot be used: ${messageOf(cause)}`);
   }
 }
 
@@ -140,7 +141,7 @@ async function checkpointFinding(folder: string, path: string): Promise<Finding>
     try {
       return parseWitnessPolicy(nodeEd25519(), rules);
     } catch (cause) {
-      throw new PackError(`${path} cannot be used: ${cause instanceof Error ? cause.message : cause}`);
+      throw new PackError(`${path} cannot be used: ${messageOf(cause)}`);
     }
   })();
   const clock = { nowMs: Date.now(), keys: await keysOf(join(folder, packFiles.jwks)) };
@@ -165,6 +166,6 @@ async function bytesOf(path: string, also: readonly FileForm[] = []): Promise<Bu
   try {
     return await readPlainFile(path, smallBytesMax, also);
   } catch (cause) {
-    throw new PackError(`${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`);
+    throw new PackError(`${path} cannot be read: ${messageOf(cause)}`);
   }
 }

@@ -13,6 +13,7 @@ import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import { contentHash } from '../../shared/crypto/content-hash.ts';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { openPlainFile } from '../../shared/runtime/plain-file.ts';
 import { parseJsonText } from '../../shared/wire/api/json.ts';
 import type { DecisionReceipt } from '../../shared/wire/evidence/decision-receipt.ts';
@@ -213,5 +214,3 @@ async function readJson(path: string, { errors }: Sinks): Promise<unknown> {
     return unreadable;
   }
 }
-
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));

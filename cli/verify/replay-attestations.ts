@@ -1,4 +1,5 @@
 import { isJustified, type ReplayReport } from '../../shared/replay/replay.ts';
+import { count, counted } from '../base/count-words.ts';
 import { jsonLine } from '../base/print.ts';
 import type { TextSink } from '../base/text-sink.ts';
 import { textLinesOf } from './export-lines.ts';
@@ -50,9 +51,6 @@ export async function replayAttestationsCommand(options: {
 
 const passes = { decide: 'decisions', decideAtLimits: 'refusals at limits' } as const;
 
-const counted = (count: number, noun: string): string =>
-  `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
-
 function describe(report: ReplayReport): string {
   const { decisions, statements, unjudged, contradictions, over_limits: overLimits } = report;
   const total = (kind: 'agrees' | 'contradicted' | 'unjudged') =>
@@ -63,10 +61,8 @@ function describe(report: ReplayReport): string {
       ? `OK: ${counted(total('agrees'), 'decision')} decided again alike`
       : `NOT OK: ${counted(contradicted, 'contradiction')}; ${counted(total('agrees'), 'decision')} decided again alike`;
   const lines = [
-    `${heading}; ${total('unjudged').toLocaleString('en-US')} not judged, ${counted(statements, 'record')} of ends.`,
-    ...Object.entries(unjudged).map(
-      ([why, count]) => `  not judged: ${why} ${count.toLocaleString('en-US')}`,
-    ),
+    `${heading}; ${count(total('unjudged'))} not judged, ${counted(statements, 'record')} of ends.`,
+    ...Object.entries(unjudged).map(([why, times]) => `  not judged: ${why} ${count(times)}`),
     ...contradictions.map(({ chain_id: chain, sequence, id, decision, reason, fault, expected }) => {
       const was = [decision, reason].filter((word) => word !== null).join(' ');
       const is =

@@ -7,10 +7,12 @@ import { AuditVerifier } from '../../shared/audit/verify-audit.ts';
 import { chooseEd25519 } from '../../shared/crypto/choose-ed25519.ts';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
 import { JwksError, type Keyset, keyset, parseJwks } from '../../shared/crypto/keyset.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { limits } from '../../shared/model/limits.ts';
 import { visible } from '../../shared/model/plain-text.ts';
 import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { openPlainFile, readPlainFile } from '../../shared/runtime/plain-file.ts';
+import { counted } from '../base/count-words.ts';
 import { cliLimits } from '../base/limits.ts';
 import type { TextSink } from '../base/text-sink.ts';
 import { exportCrypto } from './export-crypto.ts';
@@ -243,8 +245,3 @@ function describeFault(verdict: Extract<FileVerdict, { kind: 'invalid' }>): stri
   const rest = broken.length === 0 ? '' : 'Every record that is in the export verifies.\n';
   return `NOT OK: line ${verdict.line}${where}: ${verdict.sentence}.\n${others.join('')}${more}${rest}`;
 }
-
-const counted = (count: number, noun: string): string =>
-  `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
-
-const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));

@@ -1,5 +1,6 @@
 import { isAuditStart } from '../../shared/audit/export.ts';
 import type { Ed25519 } from '../../shared/crypto/ed25519.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { type ProofVerdict, proofFaults, verifyLogProof } from '../../shared/log/proof.ts';
 import {
   type OfflineClock,
@@ -84,7 +85,7 @@ export class ProofCheck {
     } catch (cause) {
       return {
         isFalse: false,
-        message: `${path} cannot be used: ${cause instanceof Error ? cause.message : cause}`,
+        message: `${path} cannot be used: ${messageOf(cause)}`,
       };
     }
   }

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { sha256Hex } from '../../shared/crypto/content-hash.ts';
 import type { Ed25519, Signer } from '../../shared/crypto/ed25519.ts';
+import { messageOf } from '../../shared/errors/message-of.ts';
 import { parseSignedCheckpoint } from '../../shared/log/checkpoint.ts';
 import { cosign } from '../../shared/log/cosignature.ts';
 import {
@@ -114,7 +115,7 @@ async function readLogs(path: string, ed25519: Ed25519): Promise<Map<string, Not
       logs.set(key.name, [...(logs.get(key.name) ?? []), key]);
     }
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     const what = cause instanceof WitnessPolicyError ? 'is not a usable policy' : 'cannot be read';
     throw new StartError(`${path} ${what}: ${why}.`, { cause });
   }
