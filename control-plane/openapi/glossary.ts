@@ -106,18 +106,11 @@ export const glossary: Readonly<Record<string, string>> = {
   'TokenStep.value': 'What the token says there, cut after 500 characters; null if nothing.',
   'TokenExplanation.reason': 'Why a gate would block it; null if the token is a passport.',
   'TokenExplanation.passport': 'The passport that it is a token of; null if it is none.',
-  ...Object.fromEntries(
-    ['Federation', 'FederationCreation', 'FederationUpdate'].flatMap((schema) => [
-      [
-        `${schema}.type`,
-        'How it issues: OpenID Connect, any JWT with published or pasted keys, SPIFFE JWT-SVID.',
-      ],
-      [`${schema}.keys`, 'The keys that verify its tokens now.'],
-      [`${schema}.kid`, 'What its tokens name the key by; null if by nothing.'],
-      [`${schema}.trust_tier`, 'The highest tier that its passports get.'],
-      [`${schema}.permissions`, 'Permissions of every subject.'],
-    ]),
-  ),
+  'Federation.type': 'How it issues: OpenID Connect, any JWT with published or pasted keys, SPIFFE JWT-SVID.',
+  'Federation.keys': 'The keys that verify its tokens now.',
+  'Federation.kid': 'What its tokens name the key by; null if by nothing.',
+  'Federation.trust_tier': 'The highest tier that its passports get.',
+  'Federation.permissions': 'Permissions of every subject.',
 
   // Gates and templates
   gate_id: 'Id of the gate, `gate_…`.',
@@ -207,10 +200,7 @@ export const glossary: Readonly<Record<string, string>> = {
   catalog: 'What the gate offers, and at what price.',
   'Catalog.permissions': 'What the gate offers, in the order of the publisher.',
   'CatalogPublication.permissions': 'What the gate offers. An empty list offers nothing.',
-  'GateCreation.permissions': 'What the gate offers. An empty list offers nothing.',
-  'Catalog.key': 'The permission that is offered: `<area>:<action>`.',
   'CatalogPublication.key': 'The permission that is offered: `<area>:<action>`.',
-  'GateCreation.key': 'The permission that is offered: `<area>:<action>`.',
   permission_key: 'The permission requested or offered: `<area>:<action>`.',
   display_name: 'Name of the permission, for people.',
   pricing: 'What it costs; null if it has no price.',
@@ -351,12 +341,8 @@ export const glossary: Readonly<Record<string, string>> = {
   share:
     '`pot`: it draws on what its parent has left. `reserved`: its limits are set aside in its parent, for it alone, and may not sum to more than those of the parent.',
   hourly_usd: 'The most that may be spent in a UTC hour.',
-  ...Object.fromEntries(
-    ['Wallet', 'WalletDetail', 'WalletCreation'].map((schema) => [
-      `${schema}.limits`,
-      'Limits of the wallet, in UTC calendar windows; one that is absent is none.',
-    ]),
-  ),
+  'Wallet.limits': 'Limits of the wallet, in UTC calendar windows; one that is absent is none.',
+  'WalletDetail.limits': 'Limits of the wallet, in UTC calendar windows; one that is absent is none.',
   'WalletPatch.limits': 'Merged into the limits of the wallet; null removes one, or all.',
   'Wallet.status': '`active`, or `frozen`: all its passports are blocked, and those of the wallets below it.',
   usage: 'What is left of each of its limits, by their names.',
@@ -411,9 +397,6 @@ export const glossary: Readonly<Record<string, string>> = {
   upstream: 'The MCP server, as its guard names it: an address without its query, or a program.',
   tool: 'The name of the tool.',
   'McpPin.status': '`changed` waits for a person; `rejected` keeps in force what was accepted before.',
-  'McpPinListItem.status':
-    '`changed` waits for a person; `rejected` keeps in force what was accepted before.',
-  'McpGuardPin.status': '`changed` waits for a person; `rejected` keeps in force what was accepted before.',
   change:
     '`changed`: another definition; `added`: not in the first list; `renamed` and `look_alike`: added, and it equals `resembles` but for its name, or its name is taken for it; `readded`: it was gone in between. Null while pinned.',
   resembles: 'The tool that it looks like, or had been; null if none.',
@@ -429,10 +412,7 @@ export const glossary: Readonly<Record<string, string>> = {
   first_seen_at: 'When a guard saw the tool first.',
   changed_at: 'When it last ceased to be as it was pinned; null if never.',
   'McpPin.resolved_at': 'When a person last answered; null if never.',
-  'McpPinListItem.resolved_at': 'When a person last answered; null if never.',
-  'McpGuardPin.resolved_at': 'When a person last answered; null if never.',
   'McpPin.resolved_by': 'The key or person that last answered; null if nobody did.',
-  'McpPinListItem.resolved_by': 'The key or person that last answered; null if nobody did.',
   'McpToolReport.tools': 'Tools of one or more answers to `tools/list`. None: only to read the pins.',
   readded: 'It was in a list of this client, then in none, and is back.',
   is_whole: 'With these tools the list is whole: new ones wait for a person from now on.',
@@ -500,13 +480,11 @@ export const glossary: Readonly<Record<string, string>> = {
   'Receipt.history': 'What the sidecar was last told; for the control plane alone. Null: nothing yet.',
   'ReceiptStatement.attestation_id': 'Id of the record.',
   'ReceiptStatement.chain_id': 'The chain that the record will be in.',
-  'ReceiptStatement.decision': 'What was decided.',
   'ReceiptStatement.gate_id': 'Id of the gate; null: none.',
   'ReceiptStatement.issued_at':
     'When it was decided; of a PERMIT that is answered again: when it was answered.',
   'ReceiptStatement.log_by': 'The record is in the log by then.',
   'ReceiptStatement.reason': 'Reason of a BLOCK; null: a PERMIT.',
-  'ReceiptStatement.request_hash': '`sha256:` and hex of SHA-256 over the RFC 8785 form of the request.',
   'ReceiptShowing.receipt': 'The member `receipt` of an answer.',
   'ReceiptReport.attestation_id': 'Id of the record.',
   'ReceiptReport.state':
@@ -515,7 +493,6 @@ export const glossary: Readonly<Record<string, string>> = {
     '`regressed`: the database lacks what it told some sidecar before (docs/operate/disaster.md).',
   'RevokedSidecarKeys.revoked': 'Oldest first.',
   'SidecarKeyRevocation.kid': '`kid` of the certificate in its receipts.',
-  'RevokedSidecarKey.kid': '`kid` of the certificate in its receipts.',
   'RevokedSidecarKey.revoked_at': 'When it was revoked. Receipts from before prove nothing either.',
   'ReceiptHistory.text': 'What the control plane has told the sidecar.',
   'ReceiptHistory.mac': 'By a key of the control plane, so that nobody else makes one.',
@@ -524,7 +501,6 @@ export const glossary: Readonly<Record<string, string>> = {
   'SidecarCertificate.kid': 'RFC 7638 thumbprint of `x`.',
   'SidecarCertificate.not_before': 'No receipt was issued earlier.',
   'SidecarCertificate.purpose': 'What the key is for, `sidecar`.',
-  'SidecarCertificate.sidecar_id': 'Id of the sidecar, `side_…`.',
   'SidecarCertificate.signing_key_id': 'The key of purpose `attestation` that has signed the certificate.',
   'SidecarCertificate.x': 'The public key of the sidecar, base64url of 32 bytes.',
   'SidecarCertificate.signature':
@@ -550,12 +526,10 @@ export const glossary: Readonly<Record<string, string>> = {
   'HoldState.status':
     '`open`, then `settled` (served), `released` (failed) or `expired` (no outcome came in time).',
   'ReportedOutcome.status': '`waiting` for its PERMIT, or `refused`.',
-  'ReportedOutcome.amount_usd': 'As reported, in USD; null: all that was held.',
   counts_usd: 'What the PERMIT counts now, in USD; null if it has no amount.',
   refunded_usd: 'What was refunded so far, in USD.',
   record_id: 'The last record that refers to the PERMIT; null if there is none.',
   'PermitOutcome.detail': 'What the reporter said for people; null if nothing.',
-  'ReportedOutcome.detail': 'What the reporter said for people; null if nothing.',
   reported_at: 'When it was reported.',
   received_at: 'When the control plane had it.',
   outcome_id: 'Id of the report, `out_…`.',
@@ -675,16 +649,12 @@ export const glossary: Readonly<Record<string, string>> = {
   'ChannelUpdate.target': 'Another URL or e-mail address. As `GET` shows it: the one that is there.',
   'ChannelUpdate.events': 'What it is told of: that a request waits, always, and how that ended.',
   'Channel.target': 'E-mail address, or host and last characters of the URL.',
-  'NewChannel.target': 'E-mail address, or host and last characters of the URL.',
   'Channel.kind': 'What kind of channel it is.',
-  'NewChannel.kind': 'What kind of channel it is.',
   'ChannelUpdate.kind': 'What kind of channel it is.',
   'Channel.gate_id': 'The gate whose approvals it is told of; null: of all without channels of their own.',
-  'NewChannel.gate_id': 'The gate whose approvals it is told of; null: of all without channels of their own.',
   'ChannelUpdate.gate_id':
     'The gate whose approvals it is told of; null: of all without channels of their own.',
   'Channel.events': 'What it is told of.',
-  'NewChannel.events': 'What it is told of.',
   'Channel.disabled_reason':
     'Why nothing is sent: `owner` disabled it; `gone`: its address is no more; `failing`: no success for three days; null if it is enabled.',
   'NewChannel.disabled_reason': 'Null: it is enabled.',
@@ -704,7 +674,6 @@ export const glossary: Readonly<Record<string, string>> = {
     '`standard`, or `cloudevents`: CloudEvents 1.0 in structured mode. Default: `standard`.',
   'WebhookUpdate.format': 'What is sent from now on, also what waits.',
   'Webhook.format': 'What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode.',
-  'NewWebhook.format': 'What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode.',
   disabled_reason:
     'Why nothing is sent: `owner` disabled it; `gone`: it answered 410; `failing`: no success for three days; `unread`: nobody fetched for an hour; null if it is enabled.',
   failing_since: 'When the first attempt after the last success failed; null if none failed.',
@@ -803,10 +772,8 @@ export const glossary: Readonly<Record<string, string>> = {
   'Invitation.email': 'The address of the person; null: of a first owner, who gives one.',
   'Invitation.expires_at': 'When the link stops working.',
   'InvitationReading.token': 'What follows `#token=` in the link.',
-  'InvitedUser.expires_at': 'When the link stops working.',
   password: 'The password.',
   'InvitationAcceptance.password': 'The password, 12 to 256 characters.',
-  'InvitationAcceptance.token': 'What follows `#token=` in the link.',
   totp_code: 'Six digits of the authenticator app, or a recovery code; needed if the user has set one up.',
   'Login.account_id': 'Which account, if the address belongs to users of several.',
   oidc: 'The identity provider; null if none is set.',
@@ -833,7 +800,6 @@ export const glossary: Readonly<Record<string, string>> = {
   session_id: 'Id of the session, `sess_…`.',
   'Session.scopes': 'What the role of the user allows.',
   'Session.expires_at': 'When the session ends at the latest.',
-  'SessionListItem.expires_at': 'When the session ends at the latest.',
   idle_expires_at: 'When the session ends if no request comes before.',
   last_seen_at: 'When its last request came, to the minute.',
   user_agent: 'How the browser called itself at the login; null if unknown.',
@@ -940,8 +906,25 @@ const pathIds: Readonly<Record<string, string>> = {
   deliveries: 'delivery_id',
 };
 
-/** Shapes that have all fields of another one, with its words. */
-const wordsOf: Readonly<Record<string, string>> = { ApprovalDetail: 'Approval', WalletPatch: 'WalletDetail' };
+/** Shapes whose fields mean what those of another one do. */
+const wordsOf: Readonly<Record<string, string>> = {
+  ApprovalDetail: 'Approval',
+  Catalog: 'CatalogPublication',
+  FederationCreation: 'Federation',
+  FederationUpdate: 'Federation',
+  GateCreation: 'CatalogPublication',
+  InvitationAcceptance: 'InvitationReading',
+  InvitedUser: 'Invitation',
+  McpGuardPin: 'McpPin',
+  McpPinListItem: 'McpPin',
+  NewChannel: 'Channel',
+  NewWebhook: 'Webhook',
+  ReportedOutcome: 'PermitOutcome',
+  RevokedSidecarKey: 'SidecarKeyRevocation',
+  SessionListItem: 'Session',
+  WalletCreation: 'Wallet',
+  WalletPatch: 'WalletDetail',
+};
 
 const meaningOf = (owner: string, name: string): string | undefined =>
   glossary[`${owner}.${name}`] ?? glossary[`${wordsOf[owner]}.${name}`] ?? glossary[name];
