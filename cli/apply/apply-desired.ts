@@ -13,6 +13,7 @@ import { parseLabels } from '../../shared/wire/api/labels.ts';
 import { parseTemplateCreation } from '../../shared/wire/api/template.ts';
 import { parseWalletCreation, renderWalletLimits, type WantedWallet } from '../../shared/wire/api/wallet.ts';
 import { distinctEvents } from '../../shared/wire/api/webhook.ts';
+import { given } from '../base/options.ts';
 import type { ApplyFile, ReadFile } from './apply-file.ts';
 
 /** Members of a resource, as the service answers them: two that say the same are equal. */
@@ -219,22 +220,17 @@ function withIssuers(constraints: Members, issuers: ReadonlyMap<string, string>)
 }
 
 function templateOf(name: string, file: ApplyFile, { templates }: Known): Template {
-  const own = file.templates?.find(({ key }) => key === name);
-  const found = templates.find((each) => each['key'] === name || each['template_id'] === name);
-  const given = own ?? found;
-  if (given === undefined) {
+  const template =
+    file.templates?.find(({ key }) => key === name) ??
+    templates.find((each) => each['key'] === name || each['template_id'] === name);
+  if (template === undefined) {
     throw new ApiError('invalid_request', {
       param: 'template',
       message: `There is no template "${name}", neither in the file nor in the account.`,
     });
   }
-  const { description, trust_level, constraints } = given as Entry<'templates'>;
-  const parsed = parseTemplateCreation({
-    name,
-    ...(description === undefined ? {} : { description }),
-    ...(trust_level === undefined ? {} : { trust_level }),
-    ...(constraints === undefined ? {} : { constraints }),
-  });
+  const { description, trust_level, constraints } = template as Entry<'templates'>;
+  const parsed = parseTemplateCreation({ name, ...given({ description, trust_level, constraints }) });
   // What it is called in messages; it is never stored.
   const templateId = name as Template['templateId'];
   return { ...parsed, templateId, isBuiltIn: false, createdAtMs: 0 as UnixMillis };

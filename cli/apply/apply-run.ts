@@ -5,6 +5,7 @@ import type {
   GateCreation,
   GatePatch,
   IssuerCreation,
+  IssuerUpdate,
   TemplateCreation,
   WebhookCreation,
   WebhookUpdate,
@@ -12,6 +13,7 @@ import type {
 import { must } from '../../shared/errors/assert.ts';
 import { CommandError, UsageError } from '../base/call-api.ts';
 import type { Work } from '../base/host.ts';
+import { given } from '../base/options.ts';
 import { jsonLine } from '../base/print.ts';
 import { changeChannel, createChannelOf, type DesiredChannel, desiredChannels } from './apply-channels.ts';
 import type { Account } from './apply-current.ts';
@@ -116,7 +118,7 @@ async function runStep(client: Work['client'], step: Step, made: Made): Promise<
   const { kind, key, id, etag, before } = step;
   if (kind === 'wallet') return runWalletStep(client, step, walletIdOf);
   const after = kind === 'issuer' ? withWalletId(step.after, walletIdOf) : step.after;
-  const ifMatch = etag === undefined ? {} : { ifMatch: etag };
+  const ifMatch = given({ ifMatch: etag });
   if (kind === 'catalog') {
     const gateId = id ?? must(gates.get(key), 'a gate is made before its catalog');
     await client.catalogs.publish(gateId, after as CatalogPublication);
@@ -132,26 +134,8 @@ async function runStep(client: Work['client'], step: Step, made: Made): Promise<
   if (id === null) return create(client, { ...step, after }, secrets);
   if (kind === 'gate') await client.gates.update(id, mergePatchOf(before, after) as GatePatch, ifMatch);
   if (kind === 'issuer') {
-    const {
-      name,
-      metadata,
-      status,
-      wallet_id: walletId,
-      federation,
-    } = after as {
-      readonly name?: string;
-      readonly metadata: Record<string, unknown>;
-      readonly status?: 'active' | 'suspended';
-      readonly wallet_id?: string | null;
-      readonly federation?: NonNullable<IssuerCreation['federation']>;
-    };
-    await client.issuers.update(id, {
-      metadata,
-      ...(name === undefined ? {} : { name }),
-      ...(status === undefined ? {} : { status }),
-      ...(walletId === undefined ? {} : { wallet_id: walletId }),
-      ...(federation === undefined ? {} : { federation }),
-    });
+    const { domain: _fixed, trust_tier: _fixedToo, ...body } = after;
+    await client.issuers.update(id, body as IssuerUpdate);
   }
   if (kind === 'webhook') await client.webhooks.update(id, after as WebhookUpdate);
   return id;

@@ -4,6 +4,7 @@ import { walletDepthMax, walletsPerAccountMax } from '../../shared/model/wallet.
 import { parseWalletCreation } from '../../shared/wire/api/wallet.ts';
 import { UsageError } from '../base/call-api.ts';
 import type { Work } from '../base/host.ts';
+import { given } from '../base/options.ts';
 import { type Account, type CurrentWallet, type Found, keysById, readWholeWallets } from './apply-current.ts';
 import type { Desired, Members } from './apply-desired.ts';
 import type { ReadFile } from './apply-file.ts';
@@ -224,7 +225,7 @@ export async function runWalletStep(
   { key, name, id, etag, before, after, verb }: Step,
   idOf: WalletIds,
 ): Promise<string> {
-  const ifMatch = etag === undefined ? {} : { ifMatch: etag };
+  const ifMatch = given({ ifMatch: etag });
   if (verb === 'delete' && id !== null) {
     await client.wallets.delete(id, ifMatch);
     return id;
