@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
-import { chmod, lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { messageOf } from '../../shared/errors/message-of.ts';
 import { makeFolder } from '../../shared/runtime/make-folder.ts';
+import { replaceSecretFile } from '../../shared/runtime/secret-file.ts';
 import type { Environment } from '../../shared/runtime/settings.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import { CommandError, UsageError } from './call-api.ts';
@@ -116,7 +116,6 @@ export async function writeProfiles(env: Environment, profiles: Profiles): Promi
   if (Object.keys(profiles.profiles).length > cliLimits.profilesMax)
     throw new UsageError(`There are at most ${cliLimits.profilesMax} profiles. Remove one first.`);
   const file = join(folder, 'config.json');
-  const next = join(folder, `config.${randomBytes(6).toString('hex')}.json`);
   try {
     await makeFolder(join(folder, '..'));
     await mkdir(folder, { mode: 0o700 }).then(
@@ -127,16 +126,8 @@ export async function writeProfiles(env: Environment, profiles: Profiles): Promi
       },
     );
     await isPrivate(folder, 0o700);
-    const handle = await open(next, 'wx', 0o600);
-    try {
-      await handle.writeFile(`${JSON.stringify(profiles, null, 2)}\n`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(next, file);
+    await replaceSecretFile(file, JSON.stringify(profiles, null, 2));
   } catch (error) {
-    await rm(next, { force: true }).catch(() => null);
     if (error instanceof CommandError) throw error;
     throw new CommandError(`${file} cannot be written: ${messageOf(error)}`);
   }

@@ -1,4 +1,4 @@
-import { link, open, rename, rm } from 'node:fs/promises';
+import { link, rename, rm } from 'node:fs/promises';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 
 /** What a file system says that has no second names of files: FAT, and some of networks. */
@@ -20,14 +20,4 @@ export async function publishFile(from: string, to: string): Promise<boolean> {
   }
   await rm(from);
   return true;
-}
-
-/** Has the names in a folder on disk. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

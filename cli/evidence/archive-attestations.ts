@@ -2,10 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { secondMs } from '../../shared/model/time.ts';
 import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
 import { makeFolder } from '../../shared/runtime/make-folder.ts';
+import { syncFolder } from '../../shared/runtime/sync-folder.ts';
 import type { ArchiveAnswer, ArchivePlanAnswer } from '../../shared/wire/evidence/archive.ts';
 import { type ApiAccess, callApi } from '../base/call-api.ts';
 import { cliLimits } from '../base/limits.ts';
-import { syncFolder } from '../base/publish-file.ts';
 import {
   type ArchiveTarget,
   archiveFileOf,

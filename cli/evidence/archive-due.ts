@@ -1,5 +1,6 @@
 import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
 import { makeFolder } from '../../shared/runtime/make-folder.ts';
+import { syncFolder } from '../../shared/runtime/sync-folder.ts';
 import type {
   AccountArchiveAnswer,
   AccountArchivePlanAnswer,
@@ -7,7 +8,6 @@ import type {
 } from '../../shared/wire/evidence/archive.ts';
 import { callApi } from '../base/call-api.ts';
 import { cliLimits } from '../base/limits.ts';
-import { syncFolder } from '../base/publish-file.ts';
 import { type ArchiveTarget, archiveFileOf, keysOf, writeArchive } from './archive-files.ts';
 
 interface DueOptions extends Omit<ArchiveTarget, 'before'> {

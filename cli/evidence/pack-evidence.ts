@@ -12,6 +12,7 @@ import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import { minuteMs, parseTime, renderTime, type UnixMillis } from '../../shared/model/time.ts';
 import { type ExitCode, exitCode } from '../../shared/runtime/exit-codes.ts';
 import { packageVersion } from '../../shared/runtime/package-version.ts';
+import { syncFolder } from '../../shared/runtime/sync-folder.ts';
 import { hasCode } from '../../shared/runtime/system-error.ts';
 import { arriving } from '../base/arriving.ts';
 import { CommandError, reasonOf, UsageError } from '../base/call-api.ts';
@@ -20,7 +21,7 @@ import type { Work } from '../base/host.ts';
 import { cliLimits } from '../base/limits.ts';
 import { isNoRoom } from '../base/no-room.ts';
 import { given } from '../base/options.ts';
-import { publishFile, syncFolder } from '../base/publish-file.ts';
+import { publishFile } from '../base/publish-file.ts';
 import { readNamedFile } from '../verify/verify-attestations.ts';
 import { checkPack, isSoundPack, type PackCheck, PackError, smallBytesMax } from './check-pack.ts';
 import {

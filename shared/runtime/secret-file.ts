@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { link, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { makeFolder } from './make-folder.ts';
+import { syncFolder } from './sync-folder.ts';
 import { hasCode } from './system-error.ts';
 
 /**
@@ -23,7 +24,7 @@ export async function readOrMakeSecretFile(path: string, make: () => string): Pr
   } finally {
     await rm(temporary, { force: true });
   }
-  await syncDirectory(dirname(path));
+  await syncFolder(dirname(path));
   return readFile(path, 'utf8').then((text) => text.trim());
 }
 
@@ -36,7 +37,7 @@ export async function replaceSecretFile(path: string, secret: string): Promise<v
   } finally {
     await rm(temporary, { force: true });
   }
-  await syncDirectory(dirname(path));
+  await syncFolder(dirname(path));
 }
 
 /** Removes what a kill left of a replacement. Only for the one process that replaces this file. */
@@ -66,15 +67,5 @@ export async function readSecretFile(path: string): Promise<string | null> {
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return null;
     throw error;
-  }
-}
-
-/** The name of a new file is on disk only when its folder is. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
   }
 }
