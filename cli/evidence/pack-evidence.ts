@@ -84,7 +84,7 @@ export async function packEvidence(work: Work, options: PackOptions): Promise<Ex
     throw new UsageError(`${out} cannot be written: ${reasonOf(error)}`);
   });
   try {
-    return await new Packing(work, { options, period, files, folder, signal }).run();
+    return await new Packing({ work, options, period, files, folder, signal }).run();
   } catch (error) {
     if (signal.aborted) throw new CommandError('Stopped. Nothing was written.');
     // What was just written is gone or was changed.
@@ -151,33 +151,23 @@ interface Proven {
   readonly isBehind: boolean;
 }
 
-class Packing {
-  readonly #work: Work;
-  readonly #options: PackOptions;
-  readonly #period: Period;
-  readonly #files: GivenFiles;
+interface PackingOf {
+  readonly work: Work;
+  readonly options: PackOptions;
+  readonly period: Period;
+  readonly files: GivenFiles;
   /** Of what is not whole yet. */
-  readonly #folder: string;
-  readonly #signal: AbortSignal;
+  readonly folder: string;
+  readonly signal: AbortSignal;
+}
+
+class Packing {
+  readonly #of: PackingOf;
   /** By record. */
   readonly #logged = new Map<string, Logged | null>();
 
-  constructor(
-    work: Work,
-    of: {
-      readonly options: PackOptions;
-      readonly period: Period;
-      readonly files: GivenFiles;
-      readonly folder: string;
-      readonly signal: AbortSignal;
-    },
-  ) {
-    this.#work = work;
-    this.#options = of.options;
-    this.#period = of.period;
-    this.#files = of.files;
-    this.#folder = of.folder;
-    this.#signal = of.signal;
+  constructor(of: PackingOf) {
+    this.#of = of;
   }
 
   async run(): Promise<ExitCode> {
@@ -188,9 +178,9 @@ class Packing {
       await this.#write('checkpoint', checkpoint);
       const signed = parseCheckpoint(checkpoint);
       const own = signed === null ? 'quorum none\n' : policyOfLog(signed, keys);
-      await this.#write('policy', this.#files.policy ?? own);
+      await this.#write('policy', this.#of.files.policy ?? own);
     }
-    const check = await checkPack(this.#folder, (text) => this.#progress(text));
+    const check = await checkPack(this.#of.folder, (text) => this.#progress(text));
     await this.#write('page', renderPackPage(check));
     this.#progress('packing');
     await this.#zip(checkpoint !== null);
@@ -199,7 +189,7 @@ class Packing {
 
   /** Reads the export until it reaches what the log has, and states what its records need. */
   async #collect() {
-    let asOfMs = (this.#period.untilMs + usualTailMs + clockLeewayMs) as UnixMillis;
+    let asOfMs = (this.#of.period.untilMs + usualTailMs + clockLeewayMs) as UnixMillis;
     for (let left = cliLimits.packReadsMax; ; left--) {
       const scope = this.#scopeAsOf(asOfMs);
       const survey = await this.#download(scope);
@@ -213,8 +203,8 @@ class Packing {
   }
 
   #scopeAsOf(asOfMs: UnixMillis): PackScope {
-    const { gate = null, passport = null } = this.#options;
-    const { since, until } = this.#period;
+    const { gate = null, passport = null } = this.#of.options;
+    const { since, until } = this.#of.period;
     return {
       ...{ format: packFormat, since, until, gate_id: gate, passport_id: passport },
       ...{ as_of: renderTime(asOfMs), made_with: packageVersion },
@@ -224,11 +214,11 @@ class Packing {
   async #download(scope: PackScope): Promise<Survey> {
     const file = await open(this.#path('raw'), 'w', 0o600);
     try {
-      const { client } = this.#work;
+      const { client } = this.#of.work;
       const query = { format: 'jsonl', since: scope.since, as_of: scope.as_of } as const;
       const deadlineMs = limits.exportMsMax;
       const stream = arriving((signal) => client.attestations.export(query, { signal, deadlineMs }), {
-        ...{ signal: this.#signal, ...given({ silenceMsMax: this.#options.silenceMsMax }) },
+        ...{ signal: this.#of.signal, ...given({ silenceMsMax: this.#of.options.silenceMsMax }) },
       });
       const survey = await keepExport(stream, {
         ...{ file, scope },
@@ -247,8 +237,8 @@ class Packing {
 
   /** Why there is nothing to pack. */
   async #nothing(): Promise<CommandError> {
-    const { gate, passport } = this.#options;
-    const { client } = this.#work;
+    const { gate, passport } = this.#of.options;
+    const { client } = this.#of.work;
     const isUnknown = (error: unknown) => error instanceof AgentTrustError && error.http_status === 404;
     const unknown = async (id: string | undefined, find: (id: string) => Promise<unknown>) =>
       id !== undefined && (await find(id).then(() => false, isUnknown));
@@ -268,8 +258,9 @@ class Packing {
     const newest = covered
       .map(({ checkpoint }) => checkpoint)
       .toSorted((one, other) => sizeOf(other) - sizeOf(one))[0];
-    const checkpoint = this.#files.checkpoint ?? newest ?? null;
-    const prover = checkpoint === null ? null : new LogProver(this.#work.access, checkpoint, this.#signal);
+    const checkpoint = this.#of.files.checkpoint ?? newest ?? null;
+    const prover =
+      checkpoint === null ? null : new LogProver(this.#of.work.access, checkpoint, this.#of.signal);
     const cuts = new Map<string, Cut>();
     let [isBehind, proven] = [false, 0];
     for (const [place, { header, last, through }] of chains.entries()) {
@@ -291,7 +282,7 @@ class Packing {
   async #findLogged(recordId: string): Promise<Logged | null> {
     const known = this.#logged.get(recordId);
     if (known !== undefined && known !== null) return known;
-    const found = await findLogged(this.#work.access, recordId, this.#signal);
+    const found = await findLogged(this.#of.work.access, recordId, this.#of.signal);
     this.#logged.set(recordId, found);
     return found;
   }
@@ -311,7 +302,7 @@ class Packing {
     of: { readonly scope: PackScope; readonly written: Written; readonly checkpoint: string | null },
   ): Promise<readonly VerificationKey[]> {
     const { scope, written, checkpoint } = of;
-    const jwks = await fetchJwks(this.#work.access, this.#signal);
+    const jwks = await fetchJwks(this.#of.work.access, this.#of.signal);
     const keys = keysIn(jwks);
     const signed = checkpoint === null ? null : parseCheckpoint(checkpoint);
     const named = new Set([
@@ -332,7 +323,7 @@ class Packing {
   }
 
   async #zip(hasLog: boolean): Promise<void> {
-    const { out } = this.#options;
+    const { out } = this.#of.options;
     const names = Object.entries(packFiles).flatMap(([kind, name]) =>
       kind === 'verifier' || (!hasLog && (kind === 'checkpoint' || kind === 'policy')) ? [] : [name],
     );
@@ -348,14 +339,14 @@ class Packing {
     } finally {
       await output.close();
     }
-    this.#signal.throwIfAborted();
+    this.#of.signal.throwIfAborted();
     if (!(await publishFile(path, out))) throw existing(out);
     await syncFolder(dirname(out));
   }
 
   async #report(check: PackCheck, survey: Survey): Promise<ExitCode> {
-    const { out } = this.#options;
-    const { print } = this.#work;
+    const { out } = this.#of.options;
+    const { print } = this.#of.work;
     const hash = createHash('sha256');
     for await (const piece of createReadStream(out)) hash.update(piece);
     const { all } = check.totals;
@@ -382,7 +373,7 @@ class Packing {
   }
 
   #path(name: string): string {
-    return join(this.#folder, name);
+    return join(this.#of.folder, name);
   }
 
   async #write(name: keyof typeof packFiles, text: string): Promise<void> {
@@ -390,8 +381,8 @@ class Packing {
   }
 
   #progress(text: string): void {
-    this.#signal.throwIfAborted();
-    const { errors } = this.#work.host;
+    this.#of.signal.throwIfAborted();
+    const { errors } = this.#of.work.host;
     if (errors.isTTY === true) errors.write(`${text}\n`);
   }
 }
