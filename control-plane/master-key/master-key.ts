@@ -2,7 +2,7 @@
  * Room `control-plane/master-key`: MASTER_KEY, under which the database keeps its secrets. Where keys come
  * from (`key-sources.ts`), what a start makes of them (`take-master-keys.ts`), and their change: who runs
  * with which (`replica-store.ts`), what is sealed (`sealed-place.ts`), sealing it anew (`reseal.ts`) and when
- * (`follow-master-keys.ts`). Here: the checks by which a wrong key is noticed.
+ * (`follow-master-keys.ts`). Here: the checks that notice a wrong key.
  *
  *     in use: old ──a control plane starts with the new one──> old and new ──resealed──> new
  */

@@ -13,7 +13,7 @@ import type { CountedUnit } from './attempt-store.ts';
 import { peopleLimits } from './limits.ts';
 import type { HashLane } from './passwords.ts';
 
-/** The origin of a login, by which it is counted. */
+/** The origin of a login: attempts are counted by it. */
 export interface LoginOrigin {
   /** Null: it names none. */
   readonly email: string | null;

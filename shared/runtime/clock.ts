@@ -29,7 +29,7 @@ export function momentOf(clock: Clock): Moment {
  */
 const stepMsMin = secondMs / 4;
 
-/** The readings of which a clock is made, in milliseconds. */
+/** The readings that a clock is made of, in milliseconds. */
 interface Readings {
   /** CLOCK_MONOTONIC: stops while the machine sleeps. */
   awakeMs(): number;

@@ -26,7 +26,7 @@ export async function openPlainFile(path: string, also: readonly FileForm[] = []
   throw new Error(`it is ${found.isDirectory() ? 'a folder' : 'no plain file'}`);
 }
 
-/** The whole of it. Throws as `openPlainFile`, and for one above `bytesMax`, of which no more is read. */
+/** Reads the whole file. Throws as `openPlainFile`, and for a file of more than `bytesMax` bytes. */
 export async function readPlainFile(
   path: string,
   bytesMax: number,

@@ -103,7 +103,7 @@ export class Span {
     this.#take = take;
   }
 
-  /** As what it is passed on: it is the parent of what it causes. */
+  /** The trace context to forward: the parent of what it causes. */
   get trace(): TraceContext {
     const { traceId, spanId: parentId, tracestate } = this.#begun;
     return { traceId, parentId, isSampled: true, traceparent: `00-${traceId}-${parentId}-01`, tracestate };

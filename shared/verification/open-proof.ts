@@ -67,7 +67,7 @@ function seenIn(proof: JsonObject): SeenRequest | null {
 const dotSegment = /\/(?:\.|%2e){1,2}(?:[/?]|$)/i;
 const queryOn = /\?.*$/s;
 
-/** Null: no URL that all read alike, or one with a fragment, which nobody sends. */
+/** Null: a URL that readers parse in different ways, or one with a fragment, which nobody sends. */
 function readUrl(text: string): Pick<SeenRequest, 'url' | 'target'> | null {
   const url = text.includes('#') ? null : parseWebUrl(text);
   const sent = text.replace(/^[^/]*\/\/[^/?]*/, '').replace(beyondAscii, encoded);

@@ -3,8 +3,8 @@ import { requestIdHeader } from '../../http/respond.ts';
 import type { LargeBody, Reply, Responder } from '../../http/server.ts';
 
 /**
- * Who sends an `X-Request-Id` with an evaluation gets it back in the header of the answer (OpenID AuthZEN
- * Authorization API 1.0 §10.1; `givenRequestId`). Otherwise the header has the sidecar's own id, as
+ * A caller that sends an `X-Request-Id` with an evaluation gets it back in the header of the answer (OpenID
+ * AuthZEN Authorization API 1.0 §10.1; `givenRequestId`). Otherwise the header has the sidecar's own id, as
  * everywhere else; errors and logs name that one in any case.
  */
 export function echoRequestId(header: string, outcome: Reply | LargeBody): Reply | LargeBody {
