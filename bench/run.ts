@@ -5,6 +5,7 @@ import { keepAwake } from './harness/awake.ts';
 import { projectRoot } from './harness/builds.ts';
 import { measuredCore, otherCore } from './harness/cores.ts';
 import { copyDatabases, databaseOf } from './harness/database.ts';
+import { forgetInstallations, shareInstallations } from './harness/installation.ts';
 import { endPrograms, findProgram, leaveMeasuredCore, onStopSignal } from './harness/programs.ts';
 import { writePage, writeSummary } from './harness/results.ts';
 import type { Measured, Row } from './harness/row.ts';
@@ -88,10 +89,16 @@ async function main(): Promise<number> {
     size === 'brief' || onlyByName === undefined || (onlyByName === 'quick' && size === 'full');
   const chosen = rows.filter((row) => (names.length === 0 ? isUsual(row) : names.includes(row.name)));
   const write = (row: string, tables: readonly Measured[]) => print(`\n${writePage(row, tables, size)}\n`);
+  const endCommon = size === 'brief' ? shareInstallations(built) : async () => undefined;
   const { verdicts, failures } = await runRows(chosen, {
-    ...{ size, database: databaseOf(words), built, say, write, endPrograms },
+    ...{ size, database: databaseOf(words), built, say, write },
+    endPrograms: () => {
+      endPrograms();
+      forgetInstallations();
+    },
     keepAwake: size === 'brief' ? () => () => undefined : () => keepAwake([measuredCore, otherCore]),
   });
+  await endCommon();
   const unmeasured = names.length === 0 ? targetsWithoutRow(verdicts) : [];
   process.stdout.write(`\n${writeSummary({ verdicts: [...verdicts, ...unmeasured], failures, size })}\n`);
   return failures.length === 0 ? 0 : 1;

@@ -24,6 +24,8 @@ import {
  * generator.
  */
 export interface Installation extends ControlPlane {
+  /** Rows before have used it, and their decisions are among those that it counts. */
+  readonly isCommon: boolean;
   /** The one that runs now. */
   readonly controlPlane: Program;
   readonly sidecar: Program;
@@ -93,9 +95,52 @@ interface InstallOptions {
   readonly nodeOptions?: readonly string[];
   /** Fills the database before the sidecar starts, which then finds it all in its snapshot. */
   readonly seed?: (controlPlane: ControlPlane) => Promise<void>;
+  /** No row has used it: what is counted there is of this one alone. */
+  readonly isOwn?: true;
   /** Path of the command `agent-trust` of another build. Default: this one. */
   readonly command?: string;
 }
+
+/** Those that rows have in common; null: each row has its own. */
+let common: Common | null = null;
+
+interface Common {
+  /** Path of the command that installations run. */
+  readonly command: string;
+  /** By the settings of the sidecar. */
+  readonly running: Map<string, Promise<Installation>>;
+}
+
+/**
+ * From now on installations that differ in nothing but where they run are one, as is enough where nothing is
+ * measured: each takes seconds to start. What this returns ends them.
+ */
+export function shareInstallations(built: string): () => Promise<void> {
+  const { command, running } = { command: join(built, 'deploy', 'agent-trust.js'), running: new Map() };
+  common = { command, running };
+  return async () => {
+    common = null;
+    for (const installation of running.values()) await (await installation).stop();
+  };
+}
+
+/** A row that failed has ended their programs: they are started anew. */
+export const forgetInstallations = (): void => common?.running.clear();
+
+async function commonInstallation(
+  { command, running }: Common,
+  sidecarSettings: Readonly<Record<string, string>>,
+): Promise<Installation> {
+  const name = JSON.stringify(sidecarSettings);
+  const started = running.get(name) ?? installAlone({ command, sidecarSettings });
+  running.set(name, started);
+  return { ...(await started), isCommon: true, stop: async () => undefined };
+}
+
+const commonOptions: ReadonlySet<string> = new Set<keyof InstallOptions>([
+  ...(['measured', 'database', 'sidecarCores', 'controlPlaneCores', 'controlPlaneFolder'] as const),
+  'sidecarSettings',
+]);
 
 /**
  * `measured` (default: the sidecar) is alone on its core; the control plane has its PostgreSQL with it.
@@ -103,6 +148,14 @@ interface InstallOptions {
  * processor from the load generator, and so has a lower priority.
  */
 export async function install(options: InstallOptions = {}): Promise<Installation> {
+  if (common === null) return installAlone(options);
+  const isCommon = Object.keys(options).every((name) => commonOptions.has(name));
+  if (isCommon) return commonInstallation(common, options.sidecarSettings ?? {});
+  // What `nodeOptions` load goes by the files of the sources.
+  return installAlone(options.nodeOptions === undefined ? { command: common.command, ...options } : options);
+}
+
+async function installAlone(options: InstallOptions): Promise<Installation> {
   const folder = newFolder('installation');
   const started: Started[] = [];
   try {
@@ -210,6 +263,7 @@ async function installIn(
     for (const pid of trees()) pinTree(pid, cores);
   };
   return {
+    isCommon: false,
     get controlPlane() {
       return controlPlane;
     },

@@ -41,11 +41,13 @@ export async function runRows(
   const progress = estimate(chosen, size);
   for (const [index, row] of chosen.entries()) {
     say(`\n[${index + 1}/${chosen.length}] ${row.name}: ${row.describe}; ${progress.left(index)}`);
+    const begunMs = performance.now();
     try {
-      if (performance.now() - startedMs > wholeRunMsMax)
+      if (begunMs - startedMs > wholeRunMsMax)
         throw new Error(`not begun: the run has taken ${wholeRunMsMax / 60_000} minutes already`);
       const tables = await betweenReads(sharedReadNs, () => runRow(row, options));
       write(row.name, tables);
+      say(`${row.name} took ${((performance.now() - begunMs) / 1_000).toFixed(1)} s.`);
       const measured = tables.flatMap(verdictsOf);
       failures.push(...tables.flatMap(failedSides).map((side) => `${row.name}: ${side}`));
       verdicts.push(...measured, ...missing(row, measured, 'not measured here: see what was skipped'));

@@ -34,7 +34,7 @@ export const cold = (options: BenchOptions): Promise<Table> =>
       ],
     },
     async (scene) => {
-      const installation = await scene.installed();
+      const installation = await scene.installed({ isOwn: true });
       const passports = passportsOf(scene.size);
       scene.say(`issuing ${passports.toLocaleString('en-US')} passports`);
       const scriptPath = join(scene.folder, 'ours.lua');

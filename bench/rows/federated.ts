@@ -61,7 +61,7 @@ async function warmContest({ installed, folder }: Scene): Promise<Contest> {
 }
 
 async function coldContest({ installed, folder, size, say, atEnd }: Scene): Promise<Contest> {
-  const installation = await installed();
+  const installation = await installed({ isOwn: true });
   const { gateId } = await benchGate(installation);
   const passports = passportsOf(size);
   const sideOf = async (algorithm: 'ES256' | 'RS256') => {

@@ -57,7 +57,7 @@ interface Stage {
 }
 
 async function stageIn(scene: Scene, seed?: (controlPlane: ControlPlane) => Promise<void>): Promise<Stage> {
-  const installation = await scene.installed(seed === undefined ? {} : { seed });
+  const installation = await scene.installed(seed === undefined ? { isOwn: true } : { seed });
   return { installation, ...(await benchGate(installation)) };
 }
 

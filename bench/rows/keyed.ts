@@ -11,7 +11,7 @@ import type { BenchOptions } from '../harness/row.ts';
 import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
-import { headersOf } from '../harness/warm-load.ts';
+import { headersOf, newAgent } from '../harness/warm-load.ts';
 import { lackOfWrk, loadWith } from '../harness/wrk.ts';
 
 const clientCounts = [1, 10, 50, 200, 1_000] as const;
@@ -88,7 +88,7 @@ export async function keyedTarget(installation: Installation): Promise<Target> {
   const constraints = { rate_limits: { requests_per_day: 1_000_000_000 } };
   const gate = await installation.api('POST', '/gates', { name: 'bench', trust_level: 'L1', constraints });
   const passport = await installation.api('POST', '/passports', {
-    agent_id: 'bench-agent',
+    agent_id: newAgent(),
     permissions: ['orders:create'],
   });
   const gateId = String(gate['gate_id']);

@@ -7,7 +7,7 @@ import { interleaved, type Side, warmUp } from '../harness/rounds.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
-import { allShipped, headersOf } from '../harness/warm-load.ts';
+import { allShipped, headersOf, newAgent } from '../harness/warm-load.ts';
 import { lackOfWrk } from '../harness/wrk.ts';
 
 /** Out of reach for a run: all decisions are PERMITs. */
@@ -77,7 +77,7 @@ async function prepare(installation: Installation, folder: string): Promise<[Con
   const limitedId = await gateWith({ rate_limits: requests, spend_limits: money });
   const freeId = await gateWith({});
   const passport = await installation.api('POST', '/passports', {
-    agent_id: 'bench-agent',
+    agent_id: newAgent(),
     permissions: ['orders:create'],
   });
   const at = (

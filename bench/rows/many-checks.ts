@@ -73,7 +73,7 @@ async function measured(
     return { ...base, lines: [], skipped: [{ side: 'everything', reason }], notes: [] };
   }
   const folder = newFolder('checks');
-  const installation = await install();
+  const installation = await install({ isOwn: true });
   try {
     const asked = await prepareChecks(installation, folder);
     const ways = row.ways(asked);

@@ -12,7 +12,7 @@ import type { BenchOptions } from '../harness/row.ts';
 import { briefS } from '../harness/size.ts';
 import { type Table, tableLine } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
-import { allShipped } from '../harness/warm-load.ts';
+import { allShipped, newAgent } from '../harness/warm-load.ts';
 import { drive, type Load } from '../harness/wrk.ts';
 
 interface Contestant {
@@ -84,7 +84,7 @@ async function prepare(
   });
   const gateId = String(gate['gate_id']);
   const passport = await installation.api('POST', '/passports', {
-    agent_id: 'bench-agent',
+    agent_id: newAgent(),
     permissions: ['orders:create'],
   });
   const servicePort = await freePort();

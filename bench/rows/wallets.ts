@@ -4,7 +4,7 @@ import type { Installation } from '../harness/installation.ts';
 import type { BenchOptions } from '../harness/row.ts';
 import type { Table } from '../harness/table.ts';
 import { wantedOf } from '../harness/targets.ts';
-import { allShipped, checkLoad } from '../harness/warm-load.ts';
+import { allShipped, checkLoad, newAgent } from '../harness/warm-load.ts';
 import { countingCalls, type LeaseCost, perThousandOf, spreadOf } from './leases.ts';
 
 /** Out of reach for a run: all decisions are PERMITs. */
@@ -64,7 +64,7 @@ async function passportAt({ api }: Pick<Installation, 'api'>, depth: number): Pr
     walletId = String(wallet['wallet_id']);
   }
   const issued = await api('POST', '/passports', {
-    agent_id: `agent-${depth}`,
+    agent_id: newAgent(),
     permissions: ['orders:create'],
   });
   if (walletId !== null)
