@@ -22,9 +22,12 @@ import {
   SettingsError,
   type SettingValues,
 } from '../shared/runtime/settings.ts';
+import { repairJsonParse } from '../shared/runtime/sound-json.ts';
 import { StartError } from '../shared/runtime/start-error.ts';
 import { describeFirstOwner } from './first-owner.ts';
 import { leaveClosedTerminal, type Running, runUntilSignal } from './run-until-signal.ts';
+
+repairJsonParse();
 
 // The programs are imported by the command that needs them: loading all of them takes more than a second,
 // which a health check or `--help` would pay.

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { redisBus } from '../../shared/bus/redis.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { standardErrorLogger } from '../../shared/runtime/logger.ts';
+import { repairJsonParse } from '../../shared/runtime/sound-json.ts';
 import { StartError } from '../../shared/runtime/start-error.ts';
 import { chooseServer } from '../http/choose-server.ts';
 import { startFromSettings } from '../startup/from-settings.ts';
@@ -12,6 +13,8 @@ import {
   type ThreadReport,
   type ThreadStart,
 } from './thread-questions.ts';
+
+repairJsonParse();
 
 // The whole program of one listening thread. Main and thread run the same build, so messages have their
 // types.

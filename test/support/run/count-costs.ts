@@ -1,5 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel';
 import { afterAll, beforeAll } from 'vitest';
+import { repairJsonParse } from '../../../shared/runtime/sound-json.ts';
 import { type Costs, countCost, takeCosts } from '../base/costs.ts';
 
 declare module 'vitest' {
@@ -8,6 +9,9 @@ declare module 'vitest' {
     costs?: Costs;
   }
 }
+
+// As the programs do.
+repairJsonParse();
 
 /** Runs before each test file: a worker goes through many, and its process counts for all of them. */
 const listening = Symbol.for('agent-trust.test.counts-processes');
