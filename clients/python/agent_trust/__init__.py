@@ -19,7 +19,7 @@ from .settlement import GuardedAnswer, Settlement
 from .sidecar import AsyncSidecar, CheckInput, Decision, Sidecar, Unavailable
 from .wsgi import GuardWSGI
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AgentTrust",
