@@ -49,8 +49,6 @@ import { ScanBudget } from './scan-budget.ts';
  * moment.
  */
 export interface EnforcementState extends KnownCallers {
-  /** Another number after each change of what is known. What ends by time alone does not change it. */
-  readonly version: number;
   /** Null until the first snapshot is loaded: nothing can be decided before. */
   readonly accountId: AccountId | null;
   /** Of the control plane, for links that people follow. Null: not known. */

@@ -13,9 +13,19 @@ const newKey = () => makeApiKey('live', random.bytes(64));
 /** Keys as a replica would know them; a test may change them at any moment. */
 function setUp(keys: Readonly<Record<string, readonly Scope[]>>) {
   const callers = new Map<string, Caller>();
+  let reads = 0;
+  let looks = 0;
   const known = {
-    caller: (hash: string) => callers.get(hash) ?? null,
+    caller: (hash: string) => {
+      looks++;
+      return callers.get(hash) ?? null;
+    },
     isAccountSuspended: false,
+    /** Null: it may have changed since it was last asked. */
+    fixedVersion: null as number | null,
+    get version() {
+      return known.fixedVersion ?? ++reads;
+    },
   };
   for (const [key, scopes] of Object.entries(keys)) {
     callers.set(hashApiKey(key), { keyId: random.newId('key', now), mode: 'live', scopes });
@@ -30,7 +40,7 @@ function setUp(keys: Readonly<Record<string, readonly Scope[]>>) {
       throw error;
     }
   };
-  return { callers, known, outcome };
+  return { callers, known, outcome, looks: () => looks };
 }
 
 describe('authentication of callers', () => {
@@ -82,6 +92,24 @@ describe('authentication of callers', () => {
     expect(outcome(`Bearer ${key}`)).toBe('let in');
     callers.clear();
     expect(outcome(`Bearer ${key}`)).toBe('unauthorized');
+  });
+
+  it('looks once at the same header, as long as state, time and scope are the same', () => {
+    const other = newKey();
+    const { callers, known, outcome, looks } = setUp({ [key]: ['enforcement:check'], [other]: ['admin:*'] });
+    known.fixedVersion = 1;
+    expect([1, 2, 3].map(() => outcome(`Bearer ${key}`))).toEqual(['let in', 'let in', 'let in']);
+    expect(looks()).toBe(1);
+    expect(outcome(`Bearer ${key}`, 'admin:*')).toBe('insufficient_scope');
+    expect(outcome(`Bearer ${newKey()}`)).toBe('unauthorized');
+    expect(outcome(`Bearer ${other}`)).toBe('let in');
+    const before = looks();
+    callers.clear();
+    // In the next millisecond it may have expired, and a new version may lack it.
+    expect(outcome(`Bearer ${other}`, 'enforcement:check', (now + 1) as UnixMillis)).toBe('unauthorized');
+    known.fixedVersion = 2;
+    expect(outcome(`Bearer ${other}`)).toBe('unauthorized');
+    expect(looks()).toBe(before + 2);
   });
 
   it('refuses every key of a suspended account, and says so to its own keys only', () => {
