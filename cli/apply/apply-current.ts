@@ -6,7 +6,7 @@ import { limits } from '../../shared/model/limits.ts';
 import { eachOf } from '../base/each-of.ts';
 import type { Work } from '../base/host.ts';
 import { catalogMembers, type Members, settingsOf, walletMember } from './apply-desired.ts';
-import { keysOf } from './keys-of.ts';
+import { isKey, keysOf } from './keys-of.ts';
 
 /** A resource as it is now. */
 export interface Current {
@@ -186,7 +186,7 @@ function keyed(listed: readonly Listed[]): Found {
 /** What no file has given it is no key. */
 function labelIn(kept: Members): string | null {
   const label = kept[keyLabel];
-  return typeof label === 'string' && label !== '' ? label : null;
+  return isKey(label) ? label : null;
 }
 
 /** Gates in full, a few at a time. One that was deleted meanwhile is left out. */

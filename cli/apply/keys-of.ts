@@ -1,4 +1,9 @@
 import { labelValueCharsMax } from '../../shared/model/labels.ts';
+import { plainTextPattern } from '../../shared/model/plain-text.ts';
+
+/** Whether a file can give this key. What the API has put in its place may be any text. */
+export const isKey = (text: unknown): text is string =>
+  typeof text === 'string' && text !== '' && text.length <= labelValueCharsMax && plainTextPattern.test(text);
 
 /** What has a name, as others may have, too. */
 interface Named {
