@@ -4,7 +4,6 @@ import { channelEvents, channelKinds, channelStatuses } from '../../shared/model
 import { issuerStatuses } from '../../shared/model/issuer.ts';
 import { labelNamePattern, labelsMax, labelValueCharsMax } from '../../shared/model/labels.ts';
 import { limits } from '../../shared/model/limits.ts';
-import { plainTextPattern } from '../../shared/model/plain-text.ts';
 import { secondMs } from '../../shared/model/time.ts';
 import { walletStatuses } from '../../shared/model/wallet.ts';
 import { webhookEvents, webhookFormats, webhookStatuses } from '../../shared/model/webhook.ts';
@@ -17,6 +16,7 @@ import { IssuerCreation } from '../../shared/wire/api/issuer.ts';
 import { TemplateCreation } from '../../shared/wire/api/template.ts';
 import { WalletCreation } from '../../shared/wire/api/wallet.ts';
 import { type ReadYaml, readYaml } from '../base/read-yaml.ts';
+import { KeyText } from './keys-of.ts';
 import { targetVariable } from './target-variable.ts';
 
 const Labels = Type.Record(
@@ -25,15 +25,7 @@ const Labels = Type.Record(
   { maxProperties: labelsMax },
 );
 
-const Key = Type.Optional(
-  Type.String({
-    minLength: 1,
-    maxLength: labelValueCharsMax,
-    pattern: plainTextPattern.source,
-    description:
-      'Tells entries of one name apart, and is kept as the label agent-trust/key. Default: the name, of a wallet its path from the root on.',
-  }),
-);
+const Key = Type.Optional(KeyText);
 
 /** Absent: as it is in the service. */
 const IssuerEntry = closed({

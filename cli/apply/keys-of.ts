@@ -1,9 +1,20 @@
+import { Type } from 'typebox';
+import { Compile } from 'typebox/compile';
 import { labelValueCharsMax } from '../../shared/model/labels.ts';
 import { plainTextPattern } from '../../shared/model/plain-text.ts';
 
+/** The key of an entry of a file. */
+export const KeyText = Type.String({
+  minLength: 1,
+  maxLength: labelValueCharsMax,
+  pattern: plainTextPattern.source,
+  description:
+    'Tells entries of one name apart, and is kept as the label agent-trust/key. Default: the name, of a wallet its path from the root on.',
+});
+const keyText = Compile(KeyText);
+
 /** Whether a file can give this key. What the API has put in its place may be any text. */
-export const isKey = (text: unknown): text is string =>
-  typeof text === 'string' && text !== '' && text.length <= labelValueCharsMax && plainTextPattern.test(text);
+export const isKey = (text: unknown): text is string => keyText.Check(text);
 
 /** What has a name, as others may have, too. */
 interface Named {
