@@ -70,6 +70,7 @@ export const token: string = signPassportToken(
       issuerDomain: null,
       accountId,
       owner: null,
+      user: null,
       mode: 'live',
       agentId: 'bench-agent',
       agentName: 'bench-agent',

@@ -63,7 +63,7 @@ async function templateOf(installation: ControlPlane, sql: Database): Promise<Pa
   return {
     passportId: String(issued['passport_id']) as Passport['passportId'],
     ...{ accountId, issuerId, publicKey, agentId, agentName: agentId },
-    ...{ mode: 'live', issuerDomain: null, owner: null, isFederated: false, suspendedBy: [] },
+    ...{ mode: 'live', issuerDomain: null, owner: null, user: null, isFederated: false, suspendedBy: [] },
     ...{ subject: { agent_id: agentId }, trustTier: 'L1' },
     permissions: ['orders:create'] as unknown as Passport['permissions'],
     constraints: noConstraints,

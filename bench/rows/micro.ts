@@ -176,6 +176,8 @@ const passport: VerifiedPassport = {
   tokenHash: record.token_hash ?? '',
   digests: digestWordsOf(passportId, issuerId, accountId),
   owner: null,
+  user: null,
+  actors: [],
   source: null,
   among: '',
 };

@@ -21,6 +21,7 @@ interface Filter {
   readonly status?: 'active' | 'suspended' | 'revoked' | 'expired';
   readonly issuer?: string;
   readonly owner?: string;
+  readonly user?: string;
   readonly trustTier?: 'L1' | 'L2' | 'L3';
 }
 
@@ -30,14 +31,15 @@ function addReading(passports: Command, api: ApiCommands): void {
       .addOption(choice('--status <status>', 'only these', ['active', 'suspended', 'revoked', 'expired']))
       .option('--issuer <id>', 'of this issuer, iss_…')
       .option('--owner <text>', 'of this person or team')
+      .option('--user <text>', 'issued here for this person')
       .addOption(choice('--trust-tier <tier>', 'only these', trustTiers)),
     {
       examples: [
         'agent-trust passports list --status active',
         'agent-trust passports list --all --json > passports.jsonl',
       ],
-      filter: ({ status, issuer, owner, trustTier }: Filter) => ({
-        ...{ status, owner, issuer_id: issuer, trust_tier: trustTier },
+      filter: ({ status, issuer, owner, user, trustTier }: Filter) => ({
+        ...{ status, owner, user, issuer_id: issuer, trust_tier: trustTier },
       }),
       page: ({ client }, query) => client.passports.list(query),
       columns: {
@@ -64,6 +66,8 @@ interface IssueOptions {
   readonly permission?: readonly string[];
   readonly name?: string;
   readonly issuer?: string;
+  readonly owner?: string;
+  readonly user?: string;
   readonly trustTier?: string;
   readonly expiresIn?: string;
   readonly file?: string;
@@ -79,6 +83,8 @@ function addIssuing(passports: Command, api: ApiCommands): void {
       .option('--permission <keys...>', 'what it may do, such as orders:create')
       .option('--name <text>', 'name of the agent')
       .option('--issuer <id>', 'iss_…; default: the default issuer')
+      .option('--owner <text>', 'the person or team that it belongs to')
+      .option('--user <text>', 'the person for whom the agent acts')
       .addOption(choice('--trust-tier <tier>', 'default: that of the issuer', trustTiers))
       .option('--expires-in <time>', 'such as 90d or 12h')
       .option('--file <file>', 'YAML or JSON with the members of a body; - reads standard input')
@@ -89,11 +95,11 @@ function addIssuing(passports: Command, api: ApiCommands): void {
         'agent-trust passports issue --file passport.yaml --json',
       ],
       of: async ({ client, options, readBody, keepSecret }) => {
-        const { agent, permission, name, issuer, trustTier, expiresIn } = options;
+        const { agent, permission, name, issuer, owner, user, trustTier, expiresIn } = options;
         const body = {
           ...(await readBody(options.file)),
           ...given({ agent_id: agent, permissions: permission, agent_name: name, issuer_id: issuer }),
-          ...given({ trust_tier: trustTier, expires_in: expiresIn }),
+          ...given({ trust_tier: trustTier, expires_in: expiresIn, owner, user }),
         } as unknown as ReferenceIssue;
         return keepSecret(options.tokenFile, 'jwt', () => client.passports.issue(body));
       },

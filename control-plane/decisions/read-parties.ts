@@ -42,9 +42,10 @@ export async function readParties(
   accountId: AccountId,
   settlements: readonly SettledRequest[],
 ): Promise<readonly (Parties | Refused)[]> {
-  const tokens = settlements.map(({ passport_id, token_hash }) => ({
+  const tokens = settlements.map(({ passport_id, token_hash, user }) => ({
     passportId: passport_id,
     tokenHash: token_hash,
+    user,
   }));
   const [gates, passports] = await together([
     () => readOwnGates(tx, accountId, settlements),

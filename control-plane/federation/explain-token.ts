@@ -123,7 +123,7 @@ function claimsInWords(
   passport: VerifiedPassport,
   { federation: { claims } }: ForeignIssuer,
 ): readonly (readonly [claim: string, becomes: string])[] {
-  const { agentId, permissions, trustTier, owner } = passport;
+  const { agentId, permissions, trustTier, owner, user } = passport;
   const granted = [...permissions].join(', ');
   const texts = claims.permissions === null ? null : valueAt(payload, claims.permissions);
   const split = typeof texts === 'string' && texts.includes(' ') ? ' The text is split at its blanks.' : '';
@@ -136,6 +136,7 @@ function claimsInWords(
     ],
     [claims.trustTier, `The trust tier is ${trustTier}.`],
     [claims.owner, owner === null ? 'No owner.' : `The owner is ${owner}.`],
+    [claims.user, user === null ? 'It acts for nobody.' : `It acts for ${user}.`],
   ] as const;
   return said.flatMap(([pointer, becomes]) => (pointer === null ? [] : [[pointer, becomes] as const]));
 }
@@ -170,6 +171,8 @@ const passportOf = (
   suspended_by: renderSuspensions(standing?.suspendedBy ?? []),
   agent_id: passport.agentId,
   owner: passport.owner,
+  user: passport.user,
+  actors: passport.actors.map((each) => ({ ...each })),
   permissions: [...passport.permissions],
   trust_tier: passport.trustTier,
   expires_at: timeOf(endOf(passport)),

@@ -57,10 +57,13 @@ export function whomTheyMean(
   const meant = named.map((names) => names.flatMap((name) => meantBy(name, federation)));
   if ([named, meant].some((said) => said.some((one) => said.some((other) => areApart(one, other)))))
     return 'the event names two subjects that contradict each other';
-  const all = new Map(meant.flat().map((each) => [`${each.kind} ${each.name}`, each]));
+  const told = meant
+    .flat()
+    .map(({ kind, name }): Meant => ({ kind: kind === 'user' ? 'subject' : kind, name }));
+  const all = new Map(told.map((each) => [`${each.kind} ${each.name}`, each]));
   return all.size > 0
     ? [...all.values()]
-    : 'no claim of this issuer (claims.agent_id, claims.owner) has such values';
+    : 'no claim of this issuer (claims.agent_id, claims.user, claims.owner) has such values';
 }
 
 type Said = Pick<Named, 'kind' | 'name'>;
@@ -111,11 +114,17 @@ const isText = (value: unknown): value is string => typeof value === 'string' &&
 const first = ([value = '']: readonly string[]): string => value;
 
 /** Nobody, where no claim has such values, or no token can have this one. */
-function meantBy({ pointers, value }: Named, { claims }: Federation): readonly Meant[] {
+function meantBy(
+  { pointers, value }: Named,
+  { claims }: Federation,
+): readonly { readonly kind: Meant['kind'] | 'user'; readonly name: string }[] {
   const name = canonicalName(value);
-  const meant: Meant[] = [];
+  const meant: { kind: Meant['kind'] | 'user'; name: string }[] = [];
   if (pointers.includes(claims.agentId) && isNameOf(name, limits.foreignSubjectCharsMax))
     meant.push({ kind: 'subject', name });
+  // A user is stopped as a subject, and may be another one than that which acts for him.
+  if (claims.user !== null && pointers.includes(claims.user) && isNameOf(name, limits.userCharsMax))
+    meant.push({ kind: 'user', name });
   if (claims.owner !== null && pointers.includes(claims.owner) && isNameOf(name, limits.ownerCharsMax))
     meant.push({ kind: 'owner', name });
   return meant;

@@ -75,7 +75,7 @@ export async function verifyAssertion(
   if (late !== null) return refuse(late);
   const { issuerId } = issuer;
   const passportId = federatedPassportId(issuerId, mapped.subject);
-  const subject = { issuerId, passportId, owner: mapped.owner };
+  const subject = { issuerId, passportId, owner: mapped.owner, user: mapped.user };
   if (!(await isSubjectActive(deps.sql, subject))) return refuse('its subject is suspended or revoked');
   const { jti, scope = null } = payload as { readonly jti: string; readonly scope?: string };
   return { kind: 'verified', subject, jti, expiresAtMs, scope };

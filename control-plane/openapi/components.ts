@@ -153,6 +153,7 @@ export const namedSchemas = {
   TokenExplanation: federationOperations.TokenExplanation,
   TokenStep: federationOperations.TokenStep,
   TokenPassport: federationOperations.TokenPassport,
+  TokenDelegate: federationOperations.TokenDelegate,
   FederationClaims: federation.FederationClaims,
   PassportOwner: passport.OwnerAnswer,
   Suspension: passport.SuspensionAnswer,

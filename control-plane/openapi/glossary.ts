@@ -103,6 +103,11 @@ export const glossary: Readonly<Record<string, string>> = {
   'FederationClaims.trust_tier':
     'Names the trust tier; a token without it gets L1, one with another form is no passport.',
   'FederationClaims.owner': 'Names the owner.',
+  'FederationClaims.user':
+    'Names the person for whom the agent acts. A token without it has none; one with another form is no passport. Absent: no token has one.',
+  actors: 'Who acts for whom: the nested `act` of the token (RFC 8693), who acts now first; at most 4.',
+  'TokenDelegate.iss': 'Who names it; null: the token does not say.',
+  'TokenDelegate.sub': 'Who acts, as the token names it.',
   'TokenStep.value': 'What the token says there, cut after 500 characters; null if nothing.',
   'TokenExplanation.reason': 'Why a gate would block it; null if the token is a passport.',
   'TokenExplanation.passport': 'The passport that it is a token of; null if it is none.',
@@ -755,7 +760,9 @@ export const glossary: Readonly<Record<string, string>> = {
   'UserUpdate.status': '`disabled` ends access, `active` gives it back.',
   totp_enabled: 'Whether a login needs a code of an authenticator app.',
   last_login_at: 'When the user last logged in; null if never.',
-  user: 'The user.',
+  user: 'For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.',
+  'Session.user': 'The user.',
+  'InvitedUser.user': 'The user.',
   account: 'The account of the user.',
   is_operator: 'Whether it is the account that operates this service.',
   invitation_url:

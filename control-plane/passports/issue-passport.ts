@@ -135,6 +135,7 @@ function composePassport(
     walletId,
     publicKey,
     owner: wanted.owner,
+    user: wanted.user,
     isFederated: false,
     status: 'active',
     suspendedBy: [],

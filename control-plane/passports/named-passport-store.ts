@@ -30,6 +30,7 @@ interface NamedRow {
   readonly issuerStatus: IssuerStatus;
   readonly isKeyCompromised: boolean;
   readonly owner: string | null;
+  readonly user: string | null;
   readonly tokenHash: string;
   readonly keyId: string;
   readonly publicKey: string;
@@ -43,7 +44,7 @@ const columns = (sql: Database | Transaction) => sql`
   p.agent_id AS "agentId", p.permissions, p.constraints, p.trust_tier AS "trustTier", p.status,
   i.status AS "issuerStatus", k.compromised AS "isKeyCompromised", p.token_hash AS "tokenHash",
   p.signing_key_id AS "keyId", p.public_key AS "publicKey", p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs",
-  p.owner,
+  p.owner, p.for_user AS "user",
   EXISTS (SELECT FROM passport_wallets w WHERE w.passport_id = p.passport_id AND w.wallet_id IS NOT NULL) AS "hasWallet"`;
 
 /** What a passport of an issuer of others may do is in its token alone: without it, it is unknown. */

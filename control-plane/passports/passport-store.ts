@@ -32,7 +32,7 @@ type PassportRow = Omit<StoredPassport, 'constraints' | 'revokedBy'> & {
 const columns = (sql: Database | Transaction) => sql`
   p.passport_id AS "passportId", p.account_id AS "accountId", p.mode, p.issuer_id AS "issuerId",
   i.domain AS "issuerDomain", i.status AS "issuerStatus", k.compromised AND p.token_hash <> ${federatedTokenHash} AS "isKeyCompromised",
-  p.owner, p.token_hash = ${federatedTokenHash} AS "isFederated", p.agent_id AS "agentId", p.agent_name AS "agentName",
+  p.owner, p.for_user AS "user", p.token_hash = ${federatedTokenHash} AS "isFederated", p.agent_id AS "agentId", p.agent_name AS "agentName",
   p.subject, p.permissions, p.constraints, p.trust_tier AS "trustTier", p.public_key AS "publicKey", p.status,
   p.issued_at_ms AS "issuedAtMs", p.expires_at_ms AS "expiresAtMs", p.revoked_at_ms AS "revokedAtMs",
   p.revocation_reason AS "revocationReason", p.revoked_by AS "revokedBy", p.metadata,
@@ -83,12 +83,12 @@ export async function insertPassport(
       AND status IN ('active', 'suspended') AND expires_at_ms <= ${passport.issuedAtMs}`,
     () => tx`
     INSERT INTO passports (passport_id, account_id, mode, issuer_id, agent_id, agent_name, subject, permissions,
-      constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms, metadata, owner)
+      constraints, trust_tier, public_key, token_hash, signing_key_id, status, issued_at_ms, expires_at_ms, metadata, owner, for_user)
     VALUES (${passport.passportId}, ${passport.accountId}, ${passport.mode}, ${passport.issuerId}, ${passport.agentId},
       ${passport.agentName}, ${JSON.stringify(passport.subject)}::text::jsonb, ${[...passport.permissions]},
       ${JSON.stringify(renderConstraints(passport.constraints))}::text::jsonb, ${passport.trustTier},
       ${passport.publicKey}, ${token.hash}, ${token.signingKeyId}, ${passport.status}, ${passport.issuedAtMs}, ${passport.expiresAtMs},
-      ${JSON.stringify(passport.metadata)}::text::jsonb, ${passport.owner})
+      ${JSON.stringify(passport.metadata)}::text::jsonb, ${passport.owner}, ${passport.user})
     ON CONFLICT (account_id, mode, agent_id) WHERE status IN ('active', 'suspended') DO NOTHING`,
   ]);
   if (inserted.count !== 1) return false;
@@ -183,6 +183,8 @@ export interface PassportFilter {
   readonly issuerId: IssuerId | null;
   /** Exactly this one. */
   readonly owner: string | null;
+  /** Exactly this one, whoever issued the passport. */
+  readonly user: string | null;
   readonly status: PassportStatus | null;
   readonly trustTier: TrustTier | null;
 }
@@ -205,6 +207,7 @@ export async function listPassports<Item>(
     ${hasPart(sql, sql`p.agent_name`, filter.agentNamePart)}
     ${filter.issuerId === null ? sql`` : sql`AND p.issuer_id = ${filter.issuerId}`}
     ${filter.owner === null ? sql`` : sql`AND p.owner = ${filter.owner}`}
+    ${filter.user === null ? sql`` : sql`AND p.for_user = ${filter.user}`}
     ${filter.trustTier === null ? sql`` : sql`AND p.trust_tier = ${filter.trustTier}`}
     ${filter.status === null ? sql`` : sql`AND ${hasStatusAt(sql, filter.status, nowMs)}`}`;
   const idOf = ({ passportId }: PassportRow) => passportId;

@@ -58,6 +58,7 @@ export const listPassportsUseCase = {
       const page = placePage(asked, caller, 'passports', [
         filter.issuerId,
         filter.owner,
+        filter.user,
         filter.status,
         filter.trustTier,
         ...partsAsked(asked),
@@ -140,6 +141,7 @@ function parseFilter(query: Static<typeof PassportListQuery>) {
     agentNamePart: query.agent_name ?? null,
     issuerId: query.issuer_id ?? null,
     owner: canonicalName(query.owner ?? null),
+    user: canonicalName(query.user ?? null),
     status: query.status ?? null,
     trustTier: query.trust_tier ?? null,
   };

@@ -30,6 +30,7 @@ export function signPassport(passport: Passport, key: SigningKey): string {
     expiresAtS: passport.expiresAtMs === null ? null : toSeconds(passport.expiresAtMs),
     publicKey: passport.publicKey,
     owner: passport.owner,
+    user: passport.user,
   });
   assert(parsePassportClaims(payload) !== null, 'what is issued here can be read everywhere');
   const token = signPassportToken(payload, key);

@@ -1,3 +1,4 @@
+import { federatedPassportId } from '../../shared/crypto/federated-id.ts';
 import type { IssuerId, PassportId } from '../../shared/model/ids.ts';
 import type { IssuerStatus } from '../../shared/model/issuer.ts';
 import type { PassportStatus, Suspension } from '../../shared/model/passport.ts';
@@ -9,6 +10,8 @@ export interface ForeignSubject {
   readonly passportId: PassportId;
   /** As its token named it; null: none. */
   readonly owner: string | null;
+  /** For whom it acts, as its token named him; null or absent: nobody. */
+  readonly user?: string | null;
 }
 
 export interface SubjectStanding {
@@ -18,8 +21,26 @@ export interface SubjectStanding {
   readonly suspendedBy: readonly Suspension[];
 }
 
-/** What stands against a subject, by its passport and its token's owner. Null: no such issuer. */
+/**
+ * What stands against a subject, by its passport and its token's owner, and against its token's user, who is
+ * stopped as a subject of the issuer. Null: no such issuer.
+ */
 export async function standingOfSubject(
+  sql: Database,
+  subject: ForeignSubject,
+): Promise<SubjectStanding | null> {
+  const { issuerId, user = null } = subject;
+  const own = await standingOf(sql, subject);
+  if (user === null || own === null || own.status === 'revoked') return own;
+  const ofUser = await standingOf(sql, {
+    issuerId,
+    passportId: federatedPassportId(issuerId, user),
+    owner: null,
+  });
+  return ofUser === null || ofUser.status === 'active' ? own : ofUser;
+}
+
+async function standingOf(
   sql: Database,
   { issuerId, passportId, owner }: ForeignSubject,
 ): Promise<SubjectStanding | null> {

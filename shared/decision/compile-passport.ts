@@ -21,9 +21,10 @@ export function compilePassport(
     digests,
     permissions = new Set(claims.permissions),
     source = null,
+    actors = [],
     among = '',
   }: Pick<VerifiedPassport, 'keyId' | 'tokenHash' | 'digests'> &
-    Partial<Pick<VerifiedPassport, 'permissions' | 'source' | 'among'>>,
+    Partial<Pick<VerifiedPassport, 'permissions' | 'source' | 'actors' | 'among'>>,
 ): VerifiedPassport {
   const { allowedDomains, spendLimits, rateLimits } = claims.constraints;
   return {
@@ -49,6 +50,8 @@ export function compilePassport(
     tokenHash,
     digests,
     owner: claims.owner,
+    user: claims.user,
+    actors,
     source,
     among,
   };

@@ -1,7 +1,7 @@
 import type { ApprovalDisplay, PresentedApproval } from '../model/approval.ts';
 import type { PiiFinding } from '../model/attestation.ts';
 import type { CheckName, DecisionReason, Outcome } from '../model/decision.ts';
-import type { PassportSource } from '../model/federation.ts';
+import type { Delegate, PassportSource } from '../model/federation.ts';
 import type { PermitHold } from '../model/hold.ts';
 import type { DigestWords } from '../model/id-digest.ts';
 import type { AccountId, ApprovalId, IssuerId, PassportId, WalletId } from '../model/ids.ts';
@@ -59,12 +59,16 @@ export interface VerifiedPassport {
   /** Hex SHA-256 of the whole token. */
   readonly tokenHash: string;
   /**
-   * Of passport, issuer, account and, if it has one, owner, at the places of `digestAt`: a sidecar looks
-   * their standings up by these, and never hashes per request.
+   * Of passport, issuer, account and, if it has them, owner and user, at the places of `digestAt`: a sidecar
+   * looks their standings up by these, and never hashes per request.
    */
   readonly digests: DigestWords;
   /** A person or team (contract §4). */
   readonly owner: string | null;
+  /** For whom the agent acts; with the issuer, one user (contract §3). Never from a request. */
+  readonly user: string | null;
+  /** The chain of `act` of a token of another issuer, who acts now first. Nothing is decided by it. */
+  readonly actors: readonly Delegate[];
   /** Null: issued here. Else the issuer of others whose token this is. */
   readonly source: PassportSource | null;
   /** The name of the issuers of others among which its issuer was the only one to fit (KnownIssuers). */

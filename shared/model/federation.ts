@@ -26,6 +26,15 @@ export interface FederatedClaims {
   readonly permissions: JsonPointer | null;
   readonly trustTier: JsonPointer | null;
   readonly owner: JsonPointer | null;
+  /** Names the person for whom the agent acts, who may be a subject of the issuer, too. */
+  readonly user: JsonPointer | null;
+}
+
+/** Who acts for whom by a token (RFC 8693 §4.1): a link of its chain of `act`. */
+export interface Delegate {
+  /** As the token names it; null: it does not. */
+  readonly iss: string | null;
+  readonly sub: string;
 }
 
 /** What an account says of an issuer of others. */

@@ -19,12 +19,13 @@ export type DigestWords = Branded<Int32Array, 'DigestWords'>;
 export const idDigestWords = 4;
 
 /**
- * Where the digests of a passport start in its `DigestWords`: its own, its issuer's, its account's, and its
- * owner's if it has one.
+ * Where the digests of a passport start in its `DigestWords`: its own, its issuer's, its account's, its
+ * owner's if it has one, and of a token of another issuer that of its user as a subject, if it names one.
  */
 export const digestAt = {
   passport: 0,
   issuer: idDigestWords,
   account: 2 * idDigestWords,
   owner: 3 * idDigestWords,
+  user: 4 * idDigestWords,
 } as const;

@@ -65,6 +65,10 @@ export const limits = {
   agentIdCharsMax: 128,
   /** A person or team (contract §4). */
   ownerCharsMax: 256,
+  /** Of a user; also the longest subject of an issuer of others, which a user may be. */
+  userCharsMax: 255,
+  /** Links of a chain of `act` that are kept (contract §3). */
+  actorsMax: 4,
   /** OpenID Connect Core §2 has 255 for `sub`; a SPIFFE ID fits, too. */
   foreignSubjectCharsMax: 255,
   /** Google's `kid` has 40 characters, a SHA-512 in hex 128. */

@@ -33,4 +33,6 @@ export interface PassportClaims {
   readonly publicKey: string;
   /** A person or team. Null: none. */
   readonly owner: string | null;
+  /** The person for whom the agent acts: with the issuer, one user (contract §3). Null: nobody. */
+  readonly user: string | null;
 }

@@ -40,6 +40,8 @@ export interface Passport {
   readonly publicKey: string;
   /** A person or team (contract §4). Null: none. */
   readonly owner: string | null;
+  /** The person for whom the agent acts (contract §3). Null: nobody; or each token of another issuer says. */
+  readonly user: string | null;
   /** Of another issuer: each token of its subject is a token of this passport. */
   readonly isFederated: boolean;
   /** As of reading: an unrevoked passport is `expired` from `expiresAtMs` on. */

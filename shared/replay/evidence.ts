@@ -259,6 +259,7 @@ function readPassport(body: SignedPassport['body']): KnownPassport | Unjudged {
       expiresAtS: expiresAtMs === null ? null : toSeconds(expiresAtMs),
       publicKey: body.public_key ?? '',
       owner: canonicalName(body.owner ?? null),
+      user: null,
       // Its records name the wallet, wherever it was told.
       hasWallet: false,
     },

@@ -1,4 +1,4 @@
-import { ownerName } from '../crypto/federated-id.ts';
+import { federatedPassportId, ownerName } from '../crypto/federated-id.ts';
 import { writeDigest } from '../crypto/id-digest.ts';
 import { type DigestWords, digestAt, idDigestWords } from '../model/id-digest.ts';
 import type { PassportClaims } from '../model/passport-claims.ts';
@@ -36,15 +36,23 @@ export function issuerOf({ issuerId, accountId }: Pick<PassportClaims, 'issuerId
   return issuer;
 }
 
-/** The digests of passport, issuer, account and, if there is one, the owner: `digestWordsOf` of these. */
+/**
+ * The digests of passport, issuer, account and, if there is one, the owner: `digestWordsOf` of these.
+ * `userAsSubject`: of a token of another issuer, whose user may be one of its subjects; null: nobody. The
+ * digest of no owner is then zero.
+ */
 export function digestsOf(
   { passportId, mode, owner }: Pick<PassportClaims, 'passportId' | 'mode' | 'owner'>,
   issuer: Issuer,
+  userAsSubject: string | null = null,
 ): DigestWords {
-  const words = new Int32Array(digestAt.owner + (owner === null ? 0 : idDigestWords)) as DigestWords;
+  const beside = userAsSubject !== null ? 2 : owner !== null ? 1 : 0;
+  const words = new Int32Array(digestAt.owner + beside * idDigestWords) as DigestWords;
   words.set(issuer.digests);
   writeDigest(words, digestAt.passport, passportId);
   if (owner !== null) writeDigest(words, digestAt.owner, ownerName({ ...issuer, mode }, owner));
+  if (userAsSubject !== null)
+    writeDigest(words, digestAt.user, federatedPassportId(issuer.issuerId, userAsSubject));
   return words;
 }
 

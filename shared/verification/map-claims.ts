@@ -1,5 +1,10 @@
-import type { JsonObject } from '../crypto/json-object.ts';
-import { type Federation, foreignLifetimeMsMax, type JsonPointer } from '../model/federation.ts';
+import { isJsonObject, type JsonObject } from '../crypto/json-object.ts';
+import {
+  type Delegate,
+  type Federation,
+  foreignLifetimeMsMax,
+  type JsonPointer,
+} from '../model/federation.ts';
 import { limits } from '../model/limits.ts';
 import { isGrantablePermission, type PermissionKey, permissionsPerPassportMax } from '../model/permission.ts';
 import { isUnixMillis, secondMs, type UnixSeconds } from '../model/time.ts';
@@ -8,10 +13,12 @@ import { canonicalName } from '../wire/api/email.ts';
 import { isNameOf } from './name-form.ts';
 import type { TokenFault } from './verify-token.ts';
 
-/** What the claims of a token become. Subject and owner in the form in which names are compared. */
+/** What the claims of a token become. Subject, owner and user in the form in which names are compared. */
 export interface MappedClaims {
   readonly subject: string;
   readonly owner: string | null;
+  readonly user: string | null;
+  readonly actors: readonly Delegate[];
   readonly permissions: readonly PermissionKey[];
   readonly trustTier: TrustTier;
   readonly notBeforeS: UnixSeconds;
@@ -28,8 +35,8 @@ export const isMapped = (mapped: MappedClaims | UnmappedClaims): mapped is Mappe
 
 /**
  * Maps the claims of a token of this issuer (contract §4). What is configured and has another form than it
- * must have makes no passport: an owner that is misread could not be suspended. A tier that is absent is L1,
- * and permissions that the map does not name are none.
+ * must have makes no passport: an owner that is misread could not be suspended, nor a user be limited. A tier
+ * that is absent is L1, and permissions that the map does not name are none.
  */
 export function mapClaims(payload: JsonObject, federation: Federation): MappedClaims | UnmappedClaims {
   const times = readTimes(payload);
@@ -46,6 +53,9 @@ export function mapClaims(payload: JsonObject, federation: Federation): MappedCl
   const owner = claims.owner === null ? null : (valueAt(payload, claims.owner) ?? null);
   if (owner !== null && !isNameOf(owner, limits.ownerCharsMax))
     return malformed(claims.owner ?? 'owner', nameDemand(limits.ownerCharsMax));
+  const user = claims.user === null ? null : (valueAt(payload, claims.user) ?? null);
+  if (user !== null && !isNameOf(user, limits.userCharsMax))
+    return malformed(claims.user ?? 'user', nameDemand(limits.userCharsMax));
   const permissions = readPermissions(payload, federation);
   const permissionsClaim = claims.permissions ?? 'permissions';
   if (permissions === null)
@@ -55,8 +65,27 @@ export function mapClaims(payload: JsonObject, federation: Federation): MappedCl
   const trustTier = readTier(payload, federation);
   if (trustTier === null)
     return malformed(claims.trustTier ?? 'trust_tier', `must be one of ${trustTiers.join(', ')}`);
-  const names = { subject: canonicalName(subject), owner: canonicalName(owner) };
-  return { ...names, permissions, trustTier, ...times };
+  const names = {
+    subject: canonicalName(subject),
+    owner: canonicalName(owner),
+    user: canonicalName(user),
+  };
+  return { ...names, actors: readActors(payload), permissions, trustTier, ...times };
+}
+
+/**
+ * The chain of `act`, from who acts now to who did first. Nothing is decided by it, so a link that has not
+ * the form of one ends it, and makes no other passport of a token than before.
+ */
+function readActors(payload: JsonObject): readonly Delegate[] {
+  const actors: Delegate[] = [];
+  for (let act = payload['act']; isJsonObject(act) && actors.length < limits.actorsMax; act = act['act']) {
+    const { iss = null, sub } = act;
+    if (!isNameOf(sub, limits.userCharsMax)) break;
+    if (iss !== null && !isNameOf(iss, limits.webhookUrlCharsMax)) break;
+    actors.push({ iss, sub });
+  }
+  return actors;
 }
 
 const malformed = (claim: string, detail: string): UnmappedClaims => ({

@@ -71,14 +71,16 @@ function compileOfOthers({ issuer, open, key, among }: OpenedForeignToken, mappe
     expiresAtS: mapped.expiresAtS,
     publicKey: agentKeyIn(open.payload),
     owner: mapped.owner,
+    user: mapped.user,
     hasWallet: issuer.hasWallets,
   };
   return compilePassport(claims, {
     keyId: key.kid ?? '',
     tokenHash: sha256Hex(open.token),
-    digests: digestsOf(claims, parts),
+    digests: digestsOf(claims, parts, mapped.user),
     permissions: permissionSetOf(mapped.permissions),
     source: issuer,
+    actors: mapped.actors,
     among,
   });
 }

@@ -56,10 +56,17 @@ export class StatusTable {
   }
 }
 
-/** The status of a passport: its own, and suspended while its owner is (contract §4). */
-export function statusIn(table: StatusTable, { digests, owner }: VerifiedPassport): PassportStatus {
+/**
+ * The status of a passport: its own, suspended while its owner is, and that of its user where he is a
+ * subject of the token's issuer who is stopped (contract §4).
+ */
+export function statusIn(table: StatusTable, passport: VerifiedPassport): PassportStatus {
+  const { digests, owner, user, source } = passport;
   const status = table.get(digests, digestAt.passport);
-  if (owner === null || status === 'suspended' || status === 'revoked') return status;
+  if (status === 'revoked') return status;
+  const ofUser = user === null || source === null ? 'active' : table.get(digests, digestAt.user);
+  if (ofUser === 'revoked' || ofUser === 'suspended') return ofUser;
+  if (owner === null || status === 'suspended') return status;
   return table.get(digests, digestAt.owner) === 'active' ? status : 'suspended';
 }
 

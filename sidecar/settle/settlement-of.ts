@@ -55,7 +55,7 @@ export function suspendOf(
     ...(about.display !== null && { display: about.display }),
     // As the gate says, which a control plane of the version before does not.
     ...(gate.namesAsker && { asked_by: about.askedBy }),
-    ...ownerOf(made),
+    ...namedBy(made, 'owner'),
     constraints_evaluated: decision.evaluated,
     pii: decision.pii,
     expires_in_ms: must(
@@ -74,16 +74,17 @@ function shownBy<Window extends LeaseCounter>({ facts }: Attempt, window: Window
 }
 
 /** Of our own passports the control plane knows it, and one of the version before no others. */
-function ownerOf({ facts }: Attempt): { readonly owner?: string } {
+function namedBy<Name extends 'owner' | 'user'>(
+  { facts }: Attempt,
+  name: Name,
+): { readonly [of in Name]?: string } {
   if (facts.kind !== 'verified' || facts.passport.source === null) return {};
-  const { owner } = facts.passport;
-  return owner === null ? {} : { owner };
+  const named = facts.passport[name];
+  return named === null ? {} : ({ [name]: named } as { readonly [of in Name]: string });
 }
 
-function settledRequest(
-  { gate, facts, request }: Attempt,
-  readerId: AttestationId,
-): Omit<SettledRequest, 'wanted_ms'> {
+function settledRequest(made: Attempt, readerId: AttestationId): Omit<SettledRequest, 'wanted_ms'> {
+  const { gate, facts, request } = made;
   // What a refused token asks for is blocked at once.
   assert(facts.kind === 'verified', 'only what a verified passport asks for is settled');
   return {
@@ -94,5 +95,6 @@ function settledRequest(
     request_hash: request.requestHash,
     idempotency_key: request.idempotencyKey,
     reader_id: readerId,
+    ...namedBy(made, 'user'),
   };
 }

@@ -54,6 +54,7 @@ describe('the reference variant', () => {
       trust_tier: 'L2',
       public_key: expect.stringMatching(/^ed25519:[\w-]{43}$/),
       owner: null,
+      user: null,
       wallet_id: null,
       status: 'active',
       issued_at: expect.stringMatching(/\.\d{3}Z$/),

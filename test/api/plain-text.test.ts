@@ -51,6 +51,7 @@ const fields: readonly (readonly [
   ],
   ['POST', '/v1/passports', 'agent_id', (agent_id) => ({ agent_id, permissions: [] })],
   ['POST', '/v1/passports', 'agent_name', (agent_name) => ({ agent_id: 'a', agent_name, permissions: [] })],
+  ['POST', '/v1/passports', 'user', (user) => ({ agent_id: 'a', user, permissions: [] })],
   ['POST', '/v1/passports', 'subject.agent_id', (agent_id) => ({ subject: { agent_id }, permissions: [] })],
   ['POST', '/api/passports', 'agent_type', (agent_type) => ({ agent_type, permissions: [] })],
   ['POST', '/v1/passports/:passport/revoke', 'reason', (reason) => ({ reason })],

@@ -122,6 +122,12 @@ const claims: fc.Arbitrary<PassportClaims> = fc.record({
       .map(canonicalName)
       .filter((name) => name.length <= 200),
   ),
+  user: fc.option(
+    fc
+      .string({ minLength: 1, maxLength: 64, unit: grapheme })
+      .map(canonicalName)
+      .filter((name) => name.length <= 200),
+  ),
 });
 
 describe('the claims of a passport', () => {
@@ -150,7 +156,7 @@ describe('the claims of a passport', () => {
       fc.property(claims, (given) => {
         const payload: Record<string, unknown> = renderPassportClaims(given);
         for (const name of Object.keys(payload)) {
-          if (name === 'exp' || name === 'iss_domain' || name === 'owner') continue;
+          if (name === 'exp' || name === 'iss_domain' || name === 'owner' || name === 'user') continue;
           const { [name]: _left, ...rest } = payload;
           expect(parsePassportClaims(rest)).toBeNull();
           expect(parsePassportClaims({ ...payload, [name]: null })).toBeNull();

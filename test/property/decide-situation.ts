@@ -351,7 +351,14 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     rateWindows: compileRateWindows(rateLimitsOf(passport), 'passport'),
     approvals: compileApprovals({ approvals: ruleOf(passport), spendLimits: spendLimitsOf(passport) }),
     ...{ proof: passport.proof, agentKey: 'key-of-agent-1', keyId: 'key-1', tokenHash: 'hash-1' },
-    ...{ digests: digestWordsOf(id('pass', 1)), owner: 'owner', source: null, among: '' },
+    ...{
+      digests: digestWordsOf(id('pass', 1)),
+      owner: 'owner',
+      user: null,
+      actors: [],
+      source: null,
+      among: '',
+    },
   };
   return { kind: 'verified', passport: verified, standing };
 }

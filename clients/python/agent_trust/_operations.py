@@ -55,6 +55,8 @@ class ReferenceIssue(TypedDict):
     constraints: NotRequired[PassportConstraints | None]
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: NotRequired[str | None]
+    # For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.
+    user: NotRequired[str | None]
     # Id of the wallet, `wal_…`.
     wallet_id: NotRequired[str | None]
 
@@ -77,6 +79,8 @@ class MachineIssue(TypedDict):
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: NotRequired[str | None]
+    # For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.
+    user: NotRequired[str | None]
     # Id of the wallet, `wal_…`.
     wallet_id: NotRequired[str | None]
 
@@ -97,6 +101,8 @@ class UnattendedIssue(TypedDict):
     trust_tier: NotRequired[Literal["L1", "L2", "L3", None]]
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: NotRequired[str | None]
+    # For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.
+    user: NotRequired[str | None]
     # Id of the wallet, `wal_…`.
     wallet_id: NotRequired[str | None]
 
@@ -126,6 +132,8 @@ class Passport(TypedDict):
     public_key: str | None
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: str | None
+    # For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.
+    user: str | None
     # The wallet that pays for the passport; null: none.
     wallet_id: str | None
     # Current status.
@@ -182,6 +190,8 @@ class IssuedPassport(TypedDict):
     public_key: str
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: str | None
+    # For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.
+    user: str | None
     # Id of the wallet, `wal_…`.
     wallet_id: str | None
     # Current status.
@@ -222,6 +232,8 @@ class PassportListItem(TypedDict):
     trust_tier: Literal["L1", "L2", "L3"]
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: str | None
+    # For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.
+    user: str | None
     # Whether the passport is of another issuer: each token of its subject is a token of this passport.
     federated: bool
     # Id of the wallet, `wal_…`.
@@ -2431,12 +2443,23 @@ class TokenPassport(TypedDict):
     agent_id: str
     # A person or team that the passport belongs to; all passports of an owner are suspended together.
     owner: str | None
+    # For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.
+    user: str | None
+    # Who acts for whom: the nested `act` of the token (RFC 8693), who acts now first; at most 4.
+    actors: Sequence[TokenDelegate]
     # What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area.
     permissions: Sequence[str]
     # How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer.
     trust_tier: Literal["L1", "L2", "L3"]
     # When it expires; null if it never expires.
     expires_at: str
+
+
+class TokenDelegate(TypedDict):
+    # Who names it; null: the token does not say.
+    iss: str | None
+    # Who acts, as the token names it.
+    sub: str
 
 
 class FederationClaims(TypedDict):
@@ -2448,6 +2471,9 @@ class FederationClaims(TypedDict):
     trust_tier: NotRequired[str | None]
     # Names the owner.
     owner: NotRequired[str | None]
+    # Names the person for whom the agent acts. A token without it has none; one with another form is no
+    # passport. Absent: no token has one.
+    user: NotRequired[str | None]
 
 
 class PassportOwner(TypedDict):
@@ -5073,6 +5099,7 @@ class Operations:
         agent_name: str | None = None,
         issuer_id: str | None = None,
         owner: str | None = None,
+        user: str | None = None,
         status: Literal["active", "suspended", "revoked", "expired"] | None = None,
         trust_tier: Literal["L1", "L2", "L3"] | None = None,
         limit: int | None = None,
@@ -5086,7 +5113,7 @@ class Operations:
             "/v1/passports",
             "",
             path_ids={},
-            query={"agent_id": agent_id, "agent_name": agent_name, "issuer_id": issuer_id, "owner": owner, "status": status, "trust_tier": trust_tier, "limit": limit, "offset": offset, "cursor": cursor},
+            query={"agent_id": agent_id, "agent_name": agent_name, "issuer_id": issuer_id, "owner": owner, "user": user, "status": status, "trust_tier": trust_tier, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

@@ -120,6 +120,7 @@ function Parts({ passport }: { readonly passport: Passport }): ReactNode {
             ['Ends', <Time key="ends" at={passport.expires_at} />],
             ['Issuer', <code key="issuer">{passport.issuer_id}</code>],
             ['Owner', passport.owner ?? 'none'],
+            ['Acts for', passport.user ?? (passport.federated ? 'as each token says' : 'nobody')],
             ['Wallet', <PassportWallet key="wallet" passport={passport} />],
             ['Public key', <code key="key">{passport.public_key}</code>],
           ]}

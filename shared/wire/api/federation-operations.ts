@@ -28,6 +28,9 @@ export const TokenStep = Type.Object({
   becomes: Type.String(),
 });
 
+/** A link of the chain of `act` of a token. */
+export const TokenDelegate = Type.Object({ iss: nullable(Type.String()), sub: Type.String() });
+
 /** The passport that a token is of. */
 export const TokenPassport = Type.Object({
   passport_id: Type.String(),
@@ -35,6 +38,8 @@ export const TokenPassport = Type.Object({
   suspended_by: Type.Array(SuspensionAnswer),
   agent_id: Type.String(),
   owner: nullable(Type.String()),
+  user: nullable(Type.String()),
+  actors: Type.Array(TokenDelegate),
   permissions: Type.Array(Type.String()),
   trust_tier: Tier,
   expires_at: Timestamp,

@@ -36,6 +36,7 @@ export const FederationClaims = closed({
   permissions: Type.Optional(Pointer),
   trust_tier: Type.Optional(Pointer),
   owner: Type.Optional(Pointer),
+  user: Type.Optional(Pointer),
 });
 
 const settings = {
@@ -214,6 +215,7 @@ function readSettings(stored: FederationSettings): Federation {
       permissions: readPointer('permissions', claims.permissions),
       trustTier: readPointer('trust_tier', claims.trust_tier),
       owner: readPointer('owner', claims.owner),
+      user: readPointer('user', claims.user),
     },
     permissionMap: (stored.permission_map as Federation['permissionMap'] | undefined) ?? null,
     permissions,
@@ -239,6 +241,7 @@ export const renderFederation = (federation: Federation): FederationSettings => 
     ...(federation.claims.permissions !== null && { permissions: federation.claims.permissions }),
     ...(federation.claims.trustTier !== null && { trust_tier: federation.claims.trustTier }),
     ...(federation.claims.owner !== null && { owner: federation.claims.owner }),
+    ...(federation.claims.user !== null && { user: federation.claims.user }),
   },
   ...(federation.permissionMap !== null && {
     permission_map: Object.fromEntries(
@@ -253,12 +256,14 @@ export const renderFederation = (federation: Federation): FederationSettings => 
 
 /** Of an issuer that sidecars know. Throws for what this build cannot read: its tokens are then untrusted. */
 export function parseFederatedIssuer(told: FederationInFeed): FederatedIssuer {
+  const { constraints = {}, ...settings } = told.settings as FederationSettings;
+  const { [userClaim]: _, ...known } = constraints as Readonly<Record<string, unknown>>;
   return {
     issuerId: told.issuer_id,
     accountId: told.account_id,
     mode: told.mode,
     version: told.version,
-    federation: parseStoredFederation(told.settings as FederationSettings),
+    federation: parseStoredFederation({ ...settings, constraints: known }),
     keys: told.keys.map(({ kid, algorithm, public_key }): ForeignKey => {
       const known = federatedAlgorithms.find((each) => each === algorithm);
       if (known === undefined) throw new Error(`a key of ${told.issuer_id} is for an unknown algorithm`);
@@ -269,17 +274,28 @@ export function parseFederatedIssuer(told: FederationInFeed): FederatedIssuer {
   };
 }
 
+/**
+ * Among the constraints of an issuer whose tokens name users. Version 0.3.0, which would pass over a user who
+ * is suspended, takes it for a constraint that it cannot enforce, and trusts no token of the issuer.
+ */
+const userClaim = 'user';
+
 export const renderFederatedIssuer = (issuer: FederatedIssuer, isActive: boolean): FederationInFeed => ({
   issuer_id: issuer.issuerId,
   account_id: issuer.accountId,
   mode: issuer.mode,
   version: issuer.version,
   is_active: isActive,
-  settings: renderFederation(issuer.federation) as Readonly<Record<string, unknown>>,
+  settings: toldSettings(renderFederation(issuer.federation)),
   keys: issuer.keys.map(({ kid, algorithm, publicKey }) => ({ kid, algorithm, public_key: publicKey })),
   keys_at_ms: issuer.keysAtMs,
   ...(issuer.hasWallets && { has_wallets: true }),
 });
+
+const toldSettings = (settings: FederationSettings): Readonly<Record<string, unknown>> =>
+  settings.claims?.user === undefined
+    ? settings
+    : { ...settings, constraints: { ...settings.constraints, [userClaim]: true } };
 
 /** The same for the sidecars of other accounts: where its keys are published is not for them. */
 export function withoutAddress(told: FederationInFeed): FederationInFeed {

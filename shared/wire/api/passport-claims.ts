@@ -42,6 +42,7 @@ export const renderPassportClaims = (claims: PassportClaims) => ({
   mode: claims.mode,
   cnf: { jwk: renderAgentKey(claims.publicKey) },
   ...(claims.owner === null ? {} : { owner: claims.owner }),
+  ...(claims.user === null ? {} : { user: claims.user }),
 });
 
 /**
@@ -63,11 +64,13 @@ export function parsePassportClaims(payload: Readonly<Record<string, unknown>>):
     acct,
     mode,
     owner = null,
+    user = null,
   } = payload;
   if (!isId('iss', iss) || !isId('pass', jti) || !isId('acct', acct) || !isMode(mode)) return null;
   if (!isText(sub, limits.agentIdCharsMax) || !isText(name, limits.nameCharsMax)) return null;
   if (domain !== null && !isText(domain, limits.domainCharsMax)) return null;
   if (owner !== null && !isText(owner, limits.ownerCharsMax)) return null;
+  if (user !== null && !isText(user, limits.userCharsMax)) return null;
   if (!isNumericDate(iat) || !isNumericDate(nbf) || (exp !== null && !isNumericDate(exp))) return null;
   if (!isTrustTier(payload['trust_tier'])) return null;
   const permissions = readPermissions(payload['permissions']);
@@ -94,6 +97,7 @@ export function parsePassportClaims(payload: Readonly<Record<string, unknown>>):
     expiresAtS: exp,
     publicKey,
     owner: canonicalName(owner),
+    user: canonicalName(user),
   };
 }
 

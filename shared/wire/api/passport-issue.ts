@@ -20,6 +20,7 @@ import { boundFreeForm, closed, FreeForm, Name, nullable, plainText, Tier } from
 
 const AgentId = plainText({ minLength: 1, maxLength: limits.agentIdCharsMax });
 const OwnerText = plainText({ minLength: 1, maxLength: limits.ownerCharsMax });
+const UserText = plainText({ minLength: 1, maxLength: limits.userCharsMax });
 const Permissions = Type.Array(Type.String({ maxLength: permissionCharsMax }), {
   maxItems: permissionsPerPassportMax,
 });
@@ -40,6 +41,7 @@ export const ReferenceIssue = closed({
   public_key: Type.Optional(PublicKey),
   constraints: Type.Optional(PassportConstraints),
   owner: Type.Optional(OwnerText),
+  user: Type.Optional(UserText),
   wallet_id: Type.Optional(nullable(Type.String())),
 });
 
@@ -53,6 +55,7 @@ export const MachineIssue = closed({
   public_key: Type.Optional(PublicKey),
   trust_tier: Type.Optional(Tier),
   owner: Type.Optional(OwnerText),
+  user: Type.Optional(UserText),
   wallet_id: Type.Optional(nullable(Type.String())),
 });
 
@@ -65,6 +68,7 @@ export const UnattendedIssue = closed({
   expires_in: Type.Optional(Type.String()),
   trust_tier: Type.Optional(Tier),
   owner: Type.Optional(OwnerText),
+  user: Type.Optional(UserText),
   wallet_id: Type.Optional(nullable(Type.String())),
 });
 
@@ -101,6 +105,8 @@ export interface WantedPassport {
   readonly metadata: FreeForm;
   /** A person or team. Null: none. */
   readonly owner: string | null;
+  /** For whom the agent acts. Null: nobody. */
+  readonly user: string | null;
 }
 
 /** The path prefix of the request: `/v1` or `/api`. */
@@ -118,7 +124,8 @@ export function parsePassportIssue(
   refuseLong('agent_id', wanted.agentId, limits.agentIdCharsMax);
   refuseLong('agent_name', wanted.agentName, limits.nameCharsMax);
   refuseLong('owner', wanted.owner, limits.ownerCharsMax);
-  return { ...wanted, owner: canonicalName(wanted.owner) };
+  refuseLong('user', wanted.user, limits.userCharsMax);
+  return { ...wanted, owner: canonicalName(wanted.owner), user: canonicalName(wanted.user) };
 }
 
 function readVariant(body: unknown, path: IssuePath, nowMs: UnixMillis): WantedPassport {
@@ -154,6 +161,7 @@ const fromReference = (body: Static<typeof ReferenceIssue>, nowMs: UnixMillis): 
   expiresAtMs: expiryOfReference(body, nowMs),
   metadata: boundFreeForm('metadata', body.metadata ?? {}),
   owner: body.owner ?? null,
+  user: body.user ?? null,
 });
 
 const fromMachine = (body: Static<typeof MachineIssue>, nowMs: UnixMillis): WantedPassport => ({
@@ -170,6 +178,7 @@ const fromMachine = (body: Static<typeof MachineIssue>, nowMs: UnixMillis): Want
   expiresAtMs: expiryOfMachine(body.expires_at, nowMs),
   metadata: {},
   owner: body.owner ?? null,
+  user: body.user ?? null,
 });
 
 const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis): WantedPassport => ({
@@ -186,6 +195,7 @@ const fromUnattended = (body: Static<typeof UnattendedIssue>, nowMs: UnixMillis)
   expiresAtMs: expiryAfter(body.expires_in, nowMs),
   metadata: {},
   owner: body.owner ?? null,
+  user: body.user ?? null,
 });
 
 /** An impossible id is an unknown issuer. */

@@ -97,6 +97,8 @@ const settledRequest = {
    * gave its client another answer.
    */
   reader_id: IdOf('att'),
+  /** For whom the token says that its agent acts. Of issuers of others alone. */
+  user: Type.Optional(Type.String({ minLength: 1, maxLength: limits.userCharsMax })),
 };
 const SettledRequest = closed(settledRequest);
 export type SettledRequest = Wire<typeof SettledRequest>;

@@ -50,6 +50,7 @@ export const aPassport = (
       expiresAtS: null,
       publicKey: '',
       owner: null,
+      user: null,
     },
     { keyId: 'key-1', tokenHash: 'hash-1', digests: digestWordsOf() },
   );

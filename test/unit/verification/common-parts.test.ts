@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { federatedPassportId } from '../../../shared/crypto/federated-id.ts';
 import { digestWordsOf } from '../../../shared/crypto/id-digest.ts';
+import { digestAt } from '../../../shared/model/id-digest.ts';
 import type { PermissionKey } from '../../../shared/model/permission.ts';
 import { digestsOf, issuerOf, permissionSetOf } from '../../../shared/verification/common-parts.ts';
 import { numbered } from '../../support/data/model-service.ts';
@@ -20,6 +22,10 @@ describe('what many passports say alike', () => {
       expect(digestsOf({ passportId, mode: 'live', owner: 'alice' }, issuer)).toEqual(
         digestWordsOf(passportId, issuerId, accountId, `owner:${accountId}:live:alice`),
       );
+      const words = digestsOf({ passportId, mode: 'live', owner: null }, issuer, 'ann');
+      const ofUser = digestWordsOf(federatedPassportId(issuerId, 'ann'));
+      expect(words.subarray(digestAt.user)).toEqual(ofUser);
+      expect(words.subarray(digestAt.owner, digestAt.user)).toEqual(new Int32Array(4));
       expect(issuerOf({ issuerId, accountId })).toBe(issuer);
     }
   });

@@ -79,6 +79,44 @@ describe('the claims of a token', () => {
     expect(map({ sub: 'a'.repeat(255) })).toMatchObject({ subject: 'a'.repeat(255) });
   });
 
+  it('name the user where a pointer leads to him, and nobody where nothing is', () => {
+    const settings = { claims: { user: '/for/email' } };
+    expect(map({ for: { email: 'Ann@Example.com' } }, settings)).toMatchObject({ user: 'ann@example.com' });
+    expect(map({ for: { email: 'a'.repeat(255) } }, settings)).toMatchObject({ user: 'a'.repeat(255) });
+    for (const claims of [{}, { for: null }, { for: {} }, { for: { email: null } }])
+      expect(map(claims, settings)).toMatchObject({ user: null });
+    expect(map({ for: { email: 'ann' } })).toMatchObject({ user: null });
+    for (const email of ['', 7, true, {}, ['ann'], 'a'.repeat(256), 'a\u202eb', 'spiffe://x/a/../b'])
+      expect(map({ for: { email } }, settings)).toMatchObject({
+        ...{ reason: 'passport_malformed', claim: '/for/email' },
+      });
+    expect(map({ for: 'ann' }, settings)).toMatchObject({ reason: 'passport_malformed' });
+  });
+
+  it('name who acts for whom in order, as far as the chain has its form', () => {
+    const act = (sub: unknown, then?: unknown) => ({ sub, iss: 'https://idp.example', act: then });
+    const one = (sub: string) => ({ iss: 'https://idp.example', sub });
+    expect(map({ act: act('a', act('b')) })).toMatchObject({ actors: [one('a'), one('b')] });
+    expect(map({ act: { sub: 'a' } })).toMatchObject({ actors: [{ iss: null, sub: 'a' }] });
+    const long = ['a', 'b', 'c', 'd', 'e', 'f'].reduceRight<unknown>(
+      (then, sub) => act(sub, then),
+      undefined,
+    );
+    expect(map({ act: long })).toMatchObject({ actors: ['a', 'b', 'c', 'd'].map(one) });
+    for (const other of [
+      undefined,
+      null,
+      'a',
+      [act('a')],
+      act(7),
+      act('a\u202e'),
+      { iss: 'x' },
+      act('a'.repeat(256)),
+    ])
+      expect(map({ act: other })).toMatchObject({ actors: [] });
+    expect(map({ act: act('a', act(7, act('c'))) })).toMatchObject({ actors: [one('a')] });
+  });
+
   it('of a JWT-SVID name a SPIFFE ID, whatever names its subject', () => {
     const svid = { type: 'jwt-svid', issuer: 'spiffe://x', subjects: ['*'], claims: { agent_id: '/name' } };
     expect(map({ sub: 'spiffe://x/a', name: 'shop' }, svid)).toMatchObject({ subject: 'shop' });

@@ -61,6 +61,8 @@ export interface ReferenceIssue {
   readonly constraints?: PassportConstraints | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner?: string | null;
+  /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+  readonly user?: string | null;
   readonly wallet_id?: string | null;
 }
 
@@ -83,6 +85,8 @@ export interface MachineIssue {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner?: string | null;
+  /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+  readonly user?: string | null;
   readonly wallet_id?: string | null;
 }
 
@@ -104,6 +108,8 @@ export interface UnattendedIssue {
   readonly trust_tier?: 'L1' | 'L2' | 'L3' | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner?: string | null;
+  /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+  readonly user?: string | null;
   readonly wallet_id?: string | null;
 }
 
@@ -134,6 +140,8 @@ export interface Passport {
   readonly public_key: string | null;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner: string | null;
+  /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+  readonly user: string | null;
   /** The wallet that pays for the passport; null: none. */
   readonly wallet_id: string | null;
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
@@ -192,6 +200,8 @@ export interface IssuedPassport {
   readonly public_key: string;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner: string | null;
+  /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+  readonly user: string | null;
   readonly wallet_id: string | null;
   readonly status: 'active' | 'suspended' | 'revoked' | 'expired';
   /** The suspensions that stand, oldest first; empty: none. */
@@ -233,6 +243,8 @@ export interface PassportListItem {
   readonly trust_tier: 'L1' | 'L2' | 'L3';
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner: string | null;
+  /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+  readonly user: string | null;
   /** Whether the passport is of another issuer: each token of its subject is a token of this passport. */
   readonly federated: boolean;
   readonly wallet_id: string | null;
@@ -2502,12 +2514,23 @@ export interface TokenPassport {
   readonly agent_id: string;
   /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
   readonly owner: string | null;
+  /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+  readonly user: string | null;
+  /** Who acts for whom: the nested `act` of the token (RFC 8693), who acts now first; at most 4. */
+  readonly actors: readonly TokenDelegate[];
   /** What the agent may do: `<area>:<action>`, or `<area>:*` for the whole area. */
   readonly permissions: readonly string[];
   /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
   readonly trust_tier: 'L1' | 'L2' | 'L3';
   /** When it expires; null if it never expires. */
   readonly expires_at: string;
+}
+
+export interface TokenDelegate {
+  /** Who names it; null: the token does not say. */
+  readonly iss: string | null;
+  /** Who acts, as the token names it. */
+  readonly sub: string;
 }
 
 export interface FederationClaims {
@@ -2519,6 +2542,11 @@ export interface FederationClaims {
   readonly trust_tier?: string | null;
   /** Names the owner. */
   readonly owner?: string | null;
+  /**
+   * Names the person for whom the agent acts. A token without it has none; one with another form is no
+   * passport. Absent: no token has one.
+   */
+  readonly user?: string | null;
 }
 
 export interface PassportOwner {
@@ -3555,6 +3583,8 @@ export interface PassportsResource {
     readonly issuer_id?: string;
     /** A person or team that the passport belongs to; all passports of an owner are suspended together. */
     readonly owner?: string;
+    /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+    readonly user?: string;
     readonly status?: 'active' | 'suspended' | 'revoked' | 'expired';
     /** How far the agent is trusted: L1 lowest, L3 highest. At most that of the issuer. */
     readonly trust_tier?: 'L1' | 'L2' | 'L3';
