@@ -70,6 +70,7 @@ function sides(): { readonly withProof: () => unknown; readonly bare: () => unkn
     ...gate,
     trustLevel: 'L1',
     constraints: { ...noConstraints, proofOfPossession: 'sidecar' },
+    shadow: null,
   });
   // What the signer looks at is the key in the token, which here is that of the service.
   const shown = `h.${encodeBase64url(Buffer.from(JSON.stringify({ cnf: { jwk: jwkOfAgentKey(agentKey) } })))}.s`;

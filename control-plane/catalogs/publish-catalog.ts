@@ -9,6 +9,7 @@ import { voidApprovals } from '../approvals/void-approvals.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Transaction } from '../base/database.ts';
 import { indexGates } from '../discovery/index-gates.ts';
+import { endShadow } from '../gates/end-shadow.ts';
 import { lockGate, updateGateRow } from '../gates/gate-store.ts';
 import { keepPolicy } from '../gates/policy-store.ts';
 import { putGate } from '../gates/put-gate.ts';
@@ -26,7 +27,7 @@ type PublishDeps = Pick<AppendingDeps, 'clock' | 'signingKeys'>;
 export async function replaceCatalog(
   tx: Transaction,
   change: WriteChange,
-  deps: PublishDeps,
+  deps: PublishDeps & Pick<AppendingDeps, 'random'>,
   wanted: {
     readonly caller: Caller;
     readonly gateId: GateId;
@@ -49,7 +50,8 @@ export async function replaceCatalog(
   await updateGateRow(tx, begun);
   const voided = await voidApprovals(tx, { ...begun, isDeleted: false }, nowMs);
   const catalog = await publishCatalog(tx, deps, { gate: begun, offer });
-  const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun, catalog) };
+  const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun, catalog), shadow: null };
+  await endShadow(tx, deps, current, { reason: 'policy_changed', nowMs });
   await putGate(tx, change, gate, nowMs);
   return { catalog, voided };
 }

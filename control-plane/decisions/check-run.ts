@@ -3,6 +3,7 @@ import { isForAMoment } from '../../shared/decision/check-windows.ts';
 import { decide, permitCharge } from '../../shared/decision/decide.ts';
 import type { Charge, Decision, RequestFacts } from '../../shared/decision/facts.ts';
 import { Run, type RunAnswer, type RunEffect, type RunEvent } from '../../shared/decision/run.ts';
+import { decideShadow, type ShadowVerdict } from '../../shared/decision/shadow.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { ApprovalId, AttestationId } from '../../shared/model/ids.ts';
 import { displayOnApproval } from '../../shared/pii/display-on-approval.ts';
@@ -196,7 +197,19 @@ export class CheckRun {
   /** A BLOCK, or any decision of a gate test, which only needs a record. */
   record(): NewRecord {
     this.#attestationId = this.#newId('att');
-    return newRecord(this.call, { ...this.input, decision: this.decision }, this.#attestationId);
+    const { input, decision } = this;
+    return newRecord(this.call, { ...input, decision, shadow: this.#shadow() }, this.#attestationId);
+  }
+
+  /** On the request of the last decision. Not of a gate test, which counts nowhere. */
+  #shadow(): ShadowVerdict | null {
+    const { gate, facts, shadowPii, nowMs } = this.input;
+    if (gate === null || gate.shadow === null || this.call.isTest) return null;
+    const scanned = () => {
+      if (shadowPii === 'unscanned') return null;
+      return shadowPii === null ? this.request : { ...this.request, pii: shadowPii };
+    };
+    return decideShadow(gate.shadow, facts, scanned, nowMs);
   }
 
   recorded(): void {

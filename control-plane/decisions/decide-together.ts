@@ -1,4 +1,4 @@
-import { compileGate, noGate } from '../../shared/decision/compile-gate.ts';
+import { type CompiledGate, compileGate, noGate } from '../../shared/decision/compile-gate.ts';
 import type { PassportFacts } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
@@ -151,6 +151,13 @@ async function readInputs(
   const scansBeginAtMs = deps.clock.monotonic();
   const mayScan = (place: number): boolean =>
     place === 0 || deps.clock.monotonic() - scansBeginAtMs < decisionsLimits.checks.scanMsMax;
+  /** Never a reason for a batch of its own. */
+  const shadowScan = ({ asked }: EnforcementCall, gate: CompiledGate | null): CheckInput['shadowPii'] => {
+    if (gate === null || gate.shadow === null || nowMs >= gate.shadow.expiresAtMs) return null;
+    const { pii } = gate.shadow.policy;
+    if (pii === null || pii.types === gate.pii?.types) return null;
+    return mayScan(1) ? scanPii(asked, pii.types) : 'unscanned';
+  };
   return calls.map((call, place): CheckInput | ApiError | null => {
     const { gateId, request } = call;
     const gate = gateId === null ? null : gateOf({ ...call, gateId });
@@ -168,6 +175,7 @@ async function readInputs(
       facts,
       passport,
       request: policy.pii === null ? request : { ...request, pii: scanPii(call.asked, policy.pii.types) },
+      shadowPii: shadowScan(call, gate),
       drawn:
         passport === null
           ? noDraws

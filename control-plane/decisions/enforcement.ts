@@ -2,6 +2,7 @@ import type { CompiledGate, CompiledPolicy } from '../../shared/decision/compile
 import type { Decision, PassportFacts, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
 import type { FirstPermit, PendingApproval } from '../../shared/decision/run.ts';
 import type { AttestationId, GateId } from '../../shared/model/ids.ts';
+import type { PiiScan } from '../../shared/model/pii.ts';
 import type { MonotonicMillis, UnixMillis } from '../../shared/model/time.ts';
 import type { redactRequest } from '../../shared/pii/redact-request.ts';
 import type { TokenVerdict } from '../../shared/verification/verify-token.ts';
@@ -66,6 +67,8 @@ export interface CheckInput {
   readonly passport: VerifiedPassport | null;
   /** Scanned where the policy has PII controls. */
   readonly request: RequestFacts;
+  /** What the gate's shadow has to be scanned for, where that is not what the policy has; null: nothing. */
+  readonly shadowPii: PiiScan | 'unscanned' | null;
   readonly drawn: DrawnWindows;
   readonly nowMs: UnixMillis;
 }

@@ -1,6 +1,7 @@
 import { provenBy } from '../../shared/decision/check-proof.ts';
 import type { Decision } from '../../shared/decision/facts.ts';
-import { emptyExtras } from '../../shared/model/attestation.ts';
+import type { ShadowVerdict } from '../../shared/decision/shadow.ts';
+import { emptyExtras, noCarried } from '../../shared/model/attestation.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { domainOnRecord } from '../../shared/pii/domain-on-record.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
@@ -13,9 +14,10 @@ import type { CheckInput, EnforcementCall } from './enforcement.ts';
  */
 export function newRecord(
   { caller, verdict, isTest }: EnforcementCall,
-  { gate, policy, passport, request, drawn, decision, nowMs }: CheckInput & { readonly decision: Decision },
+  input: CheckInput & { readonly decision: Decision; readonly shadow: ShadowVerdict | null },
   attestationId: AttestationId,
 ): NewRecord {
+  const { gate, policy, passport, request, drawn, decision, shadow, nowMs } = input;
   return {
     record: {
       id: attestationId,
@@ -47,6 +49,7 @@ export function newRecord(
         decision.standingApproval?.standingApprovalId ??
         (decision.outcome === 'PERMIT' ? request.approvalId : null),
       asserted: verdict.kind === 'named',
+      carried: shadow === null ? null : { ...noCarried, shadow },
     },
     passportOwner: passport === null ? null : { accountId: passport.accountId, mode: passport.mode },
     gateOwner: { accountId: caller.accountId, mode: caller.mode },

@@ -59,6 +59,7 @@ export async function createGate(
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
     lastChangedBy: caller.actor,
+    shadow: null,
   };
   const trusted = await holdTrusted(tx, caller, namedIssuers(policy.constraints));
   await insertGate(tx, begun);

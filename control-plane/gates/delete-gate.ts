@@ -9,6 +9,7 @@ import { indexGates } from '../discovery/index-gates.ts';
 import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
 import { deletePins } from '../mcp-pins/pin-store.ts';
+import { endShadow } from './end-shadow.ts';
 import { lockGate, markGateDeleted } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 
@@ -28,6 +29,7 @@ export async function deleteGate(
     const nowMs = deps.clock.now();
     await markGateDeleted(tx, gateId, nowMs);
     await deletePins(tx, gateId);
+    await endShadow(tx, deps, gate, { reason: 'gate_deleted', nowMs });
     const voided = await voidApprovals(tx, { ...gate, isDeleted: true }, nowMs);
     await indexGates(tx, [gateId]);
     await change(gate.accountId, { kind: 'gate.delete', body: { gate_id: gateId } });

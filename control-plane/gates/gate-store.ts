@@ -1,8 +1,9 @@
 import { InvariantError } from '../../shared/errors/assert.ts';
-import type { Gate, GateStats } from '../../shared/model/gate.ts';
+import type { Gate, GateShadow, GateStats } from '../../shared/model/gate.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { Logger } from '../../shared/runtime/logger.ts';
 import { parseCatalogTerms, renderCatalogTerms } from '../../shared/wire/api/catalog.ts';
 import { renderConstraints } from '../../shared/wire/api/constraints.ts';
@@ -17,11 +18,15 @@ import { readStoredActor, storedActor } from '../storage/stored-actor.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 import { readStoredLabels } from '../storage/stored-labels.ts';
 
-type GateRow = Omit<Gate, 'constraints' | 'routes' | 'labels' | 'catalogTerms' | 'lastChangedBy'> & {
+type GateRow = Omit<
+  Gate,
+  'constraints' | 'routes' | 'labels' | 'catalogTerms' | 'lastChangedBy' | 'shadow'
+> & {
   readonly labels: unknown;
   readonly constraints: unknown;
   readonly routes: unknown;
   readonly lastChangedBy: unknown;
+  readonly shadow: ShadowRow | null;
   readonly catalogPrices: Readonly<Record<string, number | null>> | null;
   readonly catalogApprovals: readonly string[];
 };
@@ -31,7 +36,11 @@ const columns = (sql: Database | Transaction) => sql`
   g.gate_id AS "gateId", g.account_id AS "accountId", g.mode, g.name, g.description, g.trust_level AS "trustLevel",
   g.constraints, g.routes, g.labels, g.catalog_prices AS "catalogPrices", g.catalog_approvals AS "catalogApprovals", g.version, g.policy_version AS "policyVersion",
   (SELECT policy_hash FROM gate_policies p WHERE p.gate_id = g.gate_id AND p.policy_version = g.policy_version) AS "policyHash", g.created_at_ms AS "createdAtMs",
-  g.updated_at_ms AS "updatedAtMs", g.last_changed_by AS "lastChangedBy"`;
+  g.updated_at_ms AS "updatedAtMs", g.last_changed_by AS "lastChangedBy",
+  (SELECT jsonb_build_object('trust_level', s.trust_level, 'constraints', s.constraints, 'routes', s.routes, 'policy_hash', s.policy_hash,
+      'base_policy_hash', s.base_policy_hash, 'created_at_ms', s.created_at_ms, 'expires_at_ms', s.expires_at_ms)
+    FROM gate_shadows s
+    WHERE s.gate_id = g.gate_id AND s.base_policy_version = g.policy_version AND s.ended_at_ms IS NULL) AS shadow`;
 
 const stats = (sql: Database | Transaction) => sql`
   coalesce(u.total_requests, 0) AS "totalRequests", coalesce(u.permits, 0) AS permits,
@@ -70,6 +79,27 @@ const readRow = (row: GateRow): Gate => ({
   createdAtMs: row.createdAtMs,
   updatedAtMs: row.updatedAtMs,
   lastChangedBy: readStoredActor(row.lastChangedBy),
+  shadow: row.shadow === null ? null : readShadow(row.shadow),
+});
+
+interface ShadowRow {
+  readonly trust_level: TrustTier;
+  readonly constraints: unknown;
+  readonly routes: unknown;
+  readonly policy_hash: string;
+  readonly base_policy_hash: string;
+  readonly created_at_ms: UnixMillis;
+  readonly expires_at_ms: UnixMillis;
+}
+
+const readShadow = (row: ShadowRow): GateShadow => ({
+  trustLevel: row.trust_level,
+  constraints: readStoredConstraints(row.constraints, 'gate'),
+  routes: readStoredRoutes(row.routes),
+  policyHash: row.policy_hash,
+  basePolicyHash: row.base_policy_hash,
+  createdAtMs: row.created_at_ms,
+  expiresAtMs: row.expires_at_ms,
 });
 
 const toCountedGate = (row: CountedRow): CountedGate => ({
@@ -83,7 +113,7 @@ const toCountedGate = (row: CountedRow): CountedGate => ({
 });
 
 /** Null in the row: none, as in rows of earlier versions. */
-const routesColumn = ({ routes }: Gate): string | null =>
+export const routesColumn = ({ routes }: Pick<Gate, 'routes'>): string | null =>
   routes.length === 0 ? null : JSON.stringify(renderGateRoutes(routes));
 
 /** Routes were validated before they were written: unreadable ones are an InvariantError. */

@@ -42,6 +42,25 @@ export async function keepPolicy(
   return hash;
 }
 
+/**
+ * Keeps the policy that the gate would have, so that the records which name it can be read. Resolves to its
+ * hash.
+ */
+export async function keepShadowPolicy(
+  tx: Transaction,
+  { clock, signingKeys }: Pick<SigningDeps, 'clock' | 'signingKeys'>,
+  policy: Pick<Gate, 'gateId' | 'trustLevel' | 'constraints' | 'routes'>,
+): Promise<string> {
+  const body = policyText({ ...policy, catalog: await newestCatalog(tx, policy.gateId) });
+  const hash = textHash(body);
+  const key = signingKeys.current('attestation');
+  await tx`
+    INSERT INTO policies (policy_hash, body, signature, signing_key_id, first_used_at_ms)
+    VALUES (${hash}, ${body}, ${key.sign(policyMessage(hash))}, ${key.kid}, ${clock.now()}::bigint)
+    ON CONFLICT (policy_hash) DO NOTHING`;
+  return hash;
+}
+
 async function newestCatalog(tx: Transaction, gateId: GateId): Promise<CatalogVersion | null> {
   const [row] = await tx<CatalogVersion[]>`
     SELECT version, content_hash AS "contentHash" FROM catalogs WHERE gate_id = ${gateId}
@@ -88,9 +107,11 @@ export async function findPolicy(
     { body: string; signature: string; signing_key_id: string; firstUsedAtMs: UnixMillis }[]
   >`
     SELECT body, signature, signing_key_id, first_used_at_ms AS "firstUsedAtMs" FROM policies
-    WHERE policy_hash = ${hash} AND EXISTS (
+    WHERE policy_hash = ${hash} AND (EXISTS (
       SELECT FROM gate_policies JOIN gates USING (gate_id)
-      WHERE gate_policies.policy_hash = ${hash} AND account_id = ${accountId} AND mode = ${mode})`;
+      WHERE gate_policies.policy_hash = ${hash} AND account_id = ${accountId} AND mode = ${mode}) OR EXISTS (
+      SELECT FROM gate_shadows JOIN gates USING (gate_id)
+      WHERE gate_shadows.policy_hash = ${hash} AND account_id = ${accountId} AND mode = ${mode}))`;
   if (row === undefined) return null;
   const { body, signature, signing_key_id, firstUsedAtMs } = row;
   return {

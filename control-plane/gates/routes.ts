@@ -39,6 +39,7 @@ import { gateTag } from './gate-tag.ts';
 import { listGatesUseCase } from './list-gates-use-case.ts';
 import { findPolicy, listGatePolicies } from './policy-store.ts';
 import { readGateUsage } from './read-gate-usage.ts';
+import { shadowRoutes } from './shadow-routes.ts';
 import { updateGate } from './update-gate.ts';
 
 const api = operationsOf('Gates', {
@@ -147,6 +148,7 @@ const gateIdOf = (text: string) => pathId('gate', text, 'gate_not_found');
 /** Gates of the caller's account and mode (contract §4). Their decisions are in `shared/decision`. */
 export function gateRoutes(deps: AppendingDeps, catalogs: FirstCatalog): FastifyPluginAsyncTypebox {
   return async (app) => {
+    app.register(shadowRoutes(deps));
     app.register(creationRoutes(deps, catalogs));
     app.register(readRoutes(deps));
     app.register(policyRoutes(deps));

@@ -14,6 +14,7 @@ import { indexGates } from '../discovery/index-gates.ts';
 import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
 import { holdTrusted, tellTrusted } from '../issuers/trust-issuers.ts';
+import { endShadow } from './end-shadow.ts';
 import { lockGate, updateGateRow } from './gate-store.ts';
 import { gateTag } from './gate-tag.ts';
 import { keepPolicy } from './policy-store.ts';
@@ -59,7 +60,10 @@ export async function updateGate(
       lastChangedBy: caller.actor,
     };
     await updateGateRow(tx, begun);
-    const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun) };
+    const hasChanged = policyVersion !== current.policyVersion;
+    const shadow = hasChanged ? null : current.shadow;
+    const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun), shadow };
+    if (hasChanged) await endShadow(tx, deps, current, { reason: 'policy_changed', nowMs });
     const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
     if (gate.trustLevel !== current.trustLevel) await indexGates(tx, [gateId]);
     const known = new Set(namedIssuers(current.constraints));

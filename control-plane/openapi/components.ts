@@ -31,6 +31,7 @@ import * as passport from '../../shared/wire/api/passport.ts';
 import * as passportIssue from '../../shared/wire/api/passport-issue.ts';
 import * as retention from '../../shared/wire/api/retention.ts';
 import * as session from '../../shared/wire/api/session.ts';
+import * as shadow from '../../shared/wire/api/shadow.ts';
 import * as sidecar from '../../shared/wire/api/sidecar.ts';
 import * as signingKey from '../../shared/wire/api/signing-key.ts';
 import * as standingApproval from '../../shared/wire/api/standing-approval.ts';
@@ -77,6 +78,9 @@ export const namedSchemas = {
   GateListItem: gate.GateListItem,
   GatePage: PageAnswer(gate.GateListItem),
   GateDeletion: gate.GateDeletion,
+  ShadowPatch: shadow.ShadowPatch,
+  Shadow: shadow.ShadowAnswer,
+  ShadowDeletion: shadow.ShadowDeletion,
   GatePolicy: policy.GatePolicyItem,
   GatePolicyPage: PageAnswer(policy.GatePolicyItem),
   PolicyBody: policy.PolicyBody,

@@ -135,6 +135,12 @@ export const glossary: Readonly<Record<string, string>> = {
   'WebhookUpdate.labels': 'Replaces all labels.',
   'GateCreation.routes':
     'Which permission a request to `gate_url` needs, by its method and path. The first route that fits counts. At most 256.',
+  'ShadowPatch.constraints': 'Merged into the live constraints; null removes one, or all.',
+  'ShadowPatch.routes': 'Replaces all routes; null or an empty array removes them.',
+  'ShadowPatch.expires_in_s': 'How long it is tried, in seconds; at most 2592000.',
+  'Shadow.policy_hash': 'Hash of the policy, which `shadow` of records names.',
+  base_policy_hash: 'Hash of the live policy that it was made of.',
+  'Shadow.expires_at': 'When it ends, unless something ends it before.',
   'GatePatch.routes': 'Replaces all routes; null or an empty array removes them.',
   'GateRoute.methods': 'Methods in capitals, such as `GET`. Default: every method.',
   'GateRoute.path':

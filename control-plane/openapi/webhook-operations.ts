@@ -7,6 +7,7 @@ const summaries: Readonly<Record<WebhookEvent, string>> = {
   'passport.denied': 'A gate blocked a request',
   'passport.revoked': 'A passport was revoked',
   'gate.created': 'A gate was created',
+  'shadow.ended': 'The shadow of a gate ended before it expired',
   'spend_limit.approaching': 'Committed spend passed `alert_at` of a limit of a gate, a passport or a wallet',
   'approval.requested': 'A request waits for an approval',
   'approval.resolved': 'An approval was granted or denied, or expired',

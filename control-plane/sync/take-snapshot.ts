@@ -14,6 +14,7 @@ import type {
   FederationInFeed,
   GateBody,
   PassportStandingGroup,
+  ShadowBody,
   Snapshot,
 } from '../../shared/wire/sync/sync-schema.ts';
 import { snapshotSignatures } from '../../shared/wire/sync/sync-signature.ts';
@@ -89,18 +90,22 @@ async function addGates(
   const ids = found.map(({ gate_id }) => gate_id);
   for (let first = 0; first < ids.length; first += syncLimits.snapshotGatesPerTurn) {
     const rows = await tx<
-      (GateBody & { readonly standing_approvals: GateBody['standing_approvals'] | null })[]
+      (GateBody & {
+        readonly standing_approvals: GateBody['standing_approvals'] | null;
+        readonly shadow: ShadowBody | null;
+      })[]
     >`
       SELECT gate_id, account_id, mode, version, policy_version, policy_hash, trust_level, constraints, routes,
         catalog_prices AS catalog, catalog_approvals,
-        ${standingApprovals(tx, takenAtMs)} AS standing_approvals
+        ${standingApprovals(tx, takenAtMs)} AS standing_approvals, ${shadowOf(tx, takenAtMs)} AS shadow
       FROM gates LEFT JOIN gate_policies USING (gate_id, policy_version)
       WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
-    const gates = rows.map(({ standing_approvals: standing, policy_hash: policyHash, ...gate }) => ({
+    const gates = rows.map(({ standing_approvals: standing, policy_hash: policyHash, shadow, ...gate }) => ({
       ...withoutAnswerRule(withoutHoldRule(gate)),
       ...hideFromOlder(withoutAnswerRule(withoutHoldRule(gate)).constraints),
       ...(policyHash != null && { policy_hash: policyHash }),
       ...(standing !== null && { standing_approvals: standing }),
+      ...(shadow !== null && { shadow: { ...shadow, constraints: forSidecars(shadow) } }),
     }));
     text.add(`${first === 0 ? '' : ','}${JSON.stringify(gates).slice(1, -1)}`);
   }
@@ -129,6 +134,16 @@ function withoutAnswerRule(gate: GateBody): GateBody {
     ...(approvers !== undefined && approvers.not_requester !== false && { names_asker: true }),
   };
 }
+
+const forSidecars = ({ constraints }: ShadowBody): GateBody['constraints'] =>
+  withoutAnswerRule(withoutHoldRule({ constraints } as GateBody)).constraints;
+
+/** Of one gate, as `renderGateForSidecars` renders it, but for its constraints; null: none. */
+const shadowOf = (tx: Transaction, nowMs: UnixMillis) => tx`(
+  SELECT jsonb_strip_nulls(jsonb_build_object('policy_hash', policy_hash, 'expires_at_ms', expires_at_ms,
+    'trust_level', trust_level, 'routes', routes)) || jsonb_build_object('constraints', constraints)
+  FROM gate_shadows s WHERE s.gate_id = gates.gate_id AND s.base_policy_version = gates.policy_version
+    AND s.ended_at_ms IS NULL AND s.expires_at_ms > ${nowMs})`;
 
 /** Of one gate, as `renderStandingApprovalForSidecars` renders them; null: none. */
 const standingApprovals = (tx: Transaction, nowMs: UnixMillis) => tx`(

@@ -1,5 +1,6 @@
 import type { CatalogTerms } from '../model/catalog.ts';
 import type { Constraints, PiiControls } from '../model/constraints.ts';
+import type { GateShadow } from '../model/gate.ts';
 import { holdDefaults } from '../model/hold.ts';
 import type { AccountId, GateId, IssuerId } from '../model/ids.ts';
 import { limits } from '../model/limits.ts';
@@ -7,6 +8,7 @@ import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
 import type { ProofDemand } from '../model/proof.ts';
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
+import type { UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
 import { type CompiledApprovalRule, compileApprovals } from './compile-approvals.ts';
@@ -62,6 +64,20 @@ export interface CompiledGate extends CompiledPolicy {
   readonly namesAsker: boolean;
   /** In force when this was compiled; the first to end comes first. */
   readonly standingApprovals: readonly StandingApprovalTerms[];
+  /** Null: none. Whether it has expired is asked for each decision. */
+  readonly shadow: CompiledShadow | null;
+}
+
+/** A policy that a gate tries beside its own. */
+export interface CompiledShadow {
+  readonly policy: CompiledPolicy;
+  readonly policyHash: string;
+  readonly expiresAtMs: UnixMillis;
+  /**
+   * It trusts other issuers than the gate: a token that is none at the gate may be one under the shadow, and
+   * nobody has looked.
+   */
+  readonly trustsOthers: boolean;
 }
 
 export const stateAgeMsMaxOf: Readonly<Record<TrustTier, number | null>> = {
@@ -83,6 +99,8 @@ export function compileGate(
     /** Of a sidecar's gate, whose constraints do not say it. */
     readonly namesAsker?: boolean;
     readonly holdExpiresInMs?: number;
+    /** Absent: none. */
+    readonly shadow?: Pick<GateShadow, 'trustLevel' | 'constraints' | 'policyHash' | 'expiresAtMs'> | null;
   },
   catalog: CatalogTerms | null = null,
   standingApprovals: readonly StandingApprovalTerms[] = [],
@@ -112,8 +130,30 @@ export function compileGate(
     namesAsker: gate.namesAsker ?? gate.constraints.approvals?.approvers?.notRequester ?? false,
     holdExpiresInMs: gate.holdExpiresInMs ?? (gate.constraints.holds ?? holdDefaults).expiresInMs,
     standingApprovals: [...standingApprovals].sort((one, other) => one.expiresAtMs - other.expiresAtMs),
+    shadow: gate.shadow == null ? null : compileShadow(gate, gate.shadow, catalog),
   };
 }
+
+function compileShadow(
+  gate: Parameters<typeof compileGate>[0],
+  { policyHash, expiresAtMs, ...changed }: NonNullable<Parameters<typeof compileGate>[0]['shadow']>,
+  catalog: CatalogTerms | null,
+): CompiledShadow {
+  const policy = compileGate({ ...gate, ...changed, policyHash, shadow: null }, catalog);
+  const live = gate.constraints.piiControls?.types ?? [];
+  const types = policy.pii?.types ?? [];
+  const isScanned = types.length === live.length && types.every((type, place) => type === live[place]);
+  return {
+    // One list for one set of types: it is scanned for once.
+    policy: policy.pii !== null && isScanned ? { ...policy, pii: { ...policy.pii, types: live } } : policy,
+    policyHash,
+    expiresAtMs,
+    trustsOthers: !isSame(changed.constraints.trustedIssuers, gate.constraints.trustedIssuers),
+  };
+}
+
+const isSame = (one: Constraints['trustedIssuers'], other: Constraints['trustedIssuers']): boolean =>
+  JSON.stringify(one) === JSON.stringify(other);
 
 const ownIssuers: TrustedIssuers = Object.freeze({ own: true, named: new Set<IssuerId>() });
 

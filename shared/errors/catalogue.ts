@@ -41,6 +41,7 @@ export const catalogue = {
   },
   passport_not_found: { status: 404, message: 'No such passport.' },
   gate_not_found: { status: 404, message: 'No such gate.' },
+  shadow_not_found: { status: 404, message: 'This gate has no shadow in force.' },
   catalog_not_found: { status: 404, message: 'This gate has no published catalog.' },
   policy_not_found: { status: 404, message: 'None of your gates has had a policy of this hash.' },
   issuer_not_found: { status: 404, message: 'No such issuer.' },

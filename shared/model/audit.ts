@@ -27,6 +27,8 @@ export const auditedOperations = [
   'createGate',
   'updateGate',
   'deleteGate',
+  'putShadow',
+  'deleteShadow',
   'publishCatalog',
   'createIssuer',
   'updateIssuer',

@@ -42,6 +42,21 @@ export interface Gate {
    * version of the service.
    */
   readonly lastChangedBy: Actor | null;
+  /** Null: none is in force, but for its expiry, which is judged when it is used. */
+  readonly shadow: GateShadow | null;
+}
+
+/** What ends a shadow before it expires: the live policy changed, or somebody ended it. */
+export const shadowEnds = ['policy_changed', 'gate_deleted', 'deleted', 'replaced', 'promoted'] as const;
+export type ShadowEnd = (typeof shadowEnds)[number];
+
+/** A policy that the gate tries beside its own (contract §4): it decides nothing, and is on record. */
+export interface GateShadow extends Pick<Gate, 'trustLevel' | 'constraints' | 'routes'> {
+  readonly policyHash: string;
+  /** Of the live policy that it was made of. */
+  readonly basePolicyHash: string;
+  readonly createdAtMs: UnixMillis;
+  readonly expiresAtMs: UnixMillis;
 }
 
 /**

@@ -254,6 +254,9 @@ export const limits = {
   piiPhoneChecksMax: 256,
   /** A JSON pointer into a request; its parts are keys that the caller chose. */
   piiPointerCharsMax: 512,
+  /** A shadow costs a second decision for each request, so one that nobody looks at has to end. */
+  shadowDefaultMs: 7 * dayMs,
+  shadowMsMax: 30 * dayMs,
   /** Conditions of a gate and a passport, 32 each, that a record names. */
   carriedConditionsMax: 64,
   /** Commitments in a record. */

@@ -9,6 +9,7 @@ export const webhookEvents = [
   'passport.denied',
   'passport.revoked',
   'gate.created',
+  'shadow.ended',
   'spend_limit.approaching',
   'approval.requested',
   'approval.resolved',

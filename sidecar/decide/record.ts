@@ -1,6 +1,7 @@
 import { provenBy } from '../../shared/decision/check-proof.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import type { Decision, PassportFacts, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { ShadowVerdict } from '../../shared/decision/shadow.ts';
 import { assert } from '../../shared/errors/assert.ts';
 import type { RecordForm } from '../../shared/model/attestation.ts';
 import type { DecisionReason } from '../../shared/model/decision.ts';
@@ -37,6 +38,8 @@ export interface Attempt extends Answered {
   readonly stateAgeMs: number;
   /** See needsRun. */
   readonly mayBePending: boolean;
+  /** What the shadow of the gate says; null: it has none. */
+  readonly shadow: ShadowVerdict | null;
 }
 
 /** What a record says besides what was decided. */
@@ -111,15 +114,16 @@ const outcomePartOf = (
 const ageOnRecord = ({ stateAgeMs }: Attempt): number | null =>
   stateAgeMs === Number.POSITIVE_INFINITY ? null : Math.min(Math.trunc(stateAgeMs), stateAgeMsMax);
 
-function extrasOf({ decision, request }: Attempt, { domain }: RecordContext): SpooledExtras | null {
+function extrasOf({ decision, request, shadow }: Attempt, { domain }: RecordContext): SpooledExtras | null {
   const proof = provenBy(decision, request);
   const { hold } = decision;
-  if (domain === null && proof === null && hold === null) return null;
+  if (domain === null && proof === null && hold === null && shadow === null) return null;
   // No spread: of three members it takes longer than the rest of the record.
   const extras: { -readonly [Name in keyof SpooledExtras]: SpooledExtras[Name] } = {};
   if (domain !== null) extras.domain = domain;
   if (hold !== null) extras.hold_expires_at_ms = hold.expiresAtMs;
   if (proof !== null) extras.proof = proof;
+  if (shadow !== null) extras.shadow = shadow;
   return extras;
 }
 

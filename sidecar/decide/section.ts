@@ -5,7 +5,12 @@
  */
 
 import { mayBePending } from '../../shared/decision/check-approval.ts';
-import { type CompiledGate, type CompiledPolicy, noGate } from '../../shared/decision/compile-gate.ts';
+import {
+  type CompiledGate,
+  type CompiledPolicy,
+  type CompiledShadow,
+  noGate,
+} from '../../shared/decision/compile-gate.ts';
 import { decide } from '../../shared/decision/decide.ts';
 import {
   type Decision,
@@ -16,6 +21,7 @@ import {
   type VerifiedPassport,
 } from '../../shared/decision/facts.ts';
 import { needsRun } from '../../shared/decision/run.ts';
+import { decideShadow, type ShadowVerdict } from '../../shared/decision/shadow.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { ApprovalDisplay } from '../../shared/model/approval.ts';
@@ -177,7 +183,31 @@ export class Section {
       view: view === null ? null : drawnView(view, decision.standingApproval),
       stateAgeMs: monotonicMs - state.asOfMs,
       mayBePending: isPending(policy, facts, request, decision),
+      shadow:
+        gate === null || gate.shadow === null
+          ? null
+          : this.#decideShadow(check, gate.shadow, { facts, request, nowMs: atMs }),
     };
+  }
+
+  #decideShadow(
+    check: ReadyCheck,
+    shadow: CompiledShadow,
+    { facts, request, nowMs }: Pick<Attempt, 'facts' | 'request' | 'nowMs'>,
+  ): ShadowVerdict | null {
+    return decideShadow(shadow, facts, () => this.#readAgain(check, shadow, facts, request), nowMs);
+  }
+
+  /** The request as the shadow reads it. Null: too much was scanned in this turn. */
+  #readAgain(
+    check: ReadyCheck,
+    { policy: { pii } }: CompiledShadow,
+    { kind }: PassportFacts,
+    request: RequestFacts,
+  ): RequestFacts | null {
+    if (kind === 'refused' || pii === null || check.scannedFor === pii.types) return request;
+    if (this.#scans.isSpent) return null;
+    return this.#scans.spend(() => ({ ...request, pii: scanPii(check.asked, pii.types) }));
   }
 
   /** The key may have been deleted since the check arrived. */

@@ -4,6 +4,7 @@ import { type Keyset, keyset } from '../../shared/crypto/keyset.ts';
 import { type CompiledGate, compileGate } from '../../shared/decision/compile-gate.ts';
 import { type CompiledRoutes, compileRoutes } from '../../shared/decision/compile-routes.ts';
 import { assert, unreachable } from '../../shared/errors/assert.ts';
+import type { GateShadow } from '../../shared/model/gate.ts';
 import { holdDefaults } from '../../shared/model/hold.ts';
 import { type DigestWords, type IdDigest, idDigestWords } from '../../shared/model/id-digest.ts';
 import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
@@ -18,14 +19,15 @@ import { parseFederatedIssuer } from '../../shared/wire/api/federation.ts';
 import { parseGateRoutes } from '../../shared/wire/api/gate-routes.ts';
 import { mergePatch } from '../../shared/wire/api/merge-patch.ts';
 import { parseStandingApprovalOfFeed } from '../../shared/wire/api/standing-approval.ts';
-import type {
-  ApiKeyBody,
-  BadRow,
-  Change,
-  FederationInFeed,
-  GateBody,
-  PassportStandingBody,
-  Snapshot,
+import {
+  type ApiKeyBody,
+  type BadRow,
+  type Change,
+  type FederationInFeed,
+  type GateBody,
+  type PassportStandingBody,
+  readShadowBody,
+  type Snapshot,
 } from '../../shared/wire/sync/sync-schema.ts';
 import { DigestTable } from './digest-table.ts';
 import { StatusTable } from './status-table.ts';
@@ -194,6 +196,7 @@ function putGate(state: ReplicaState, gate: GateBody): void {
       }),
       namesAsker: gate.names_asker ?? false,
       holdExpiresInMs: gate.hold_expires_in_ms ?? holdDefaults.expiresInMs,
+      shadow: shadowOf(gate),
     },
     gate.catalog
       ? parseCatalogTerms({ prices: gate.catalog, approvals: gate.catalog_approvals ?? [] })
@@ -205,6 +208,24 @@ function putGate(state: ReplicaState, gate: GateBody): void {
   state.badRows.delete(rowName('gate', gate.gate_id));
   if (routes.length > 0) state.routes.set(gate.gate_id, routes);
   else state.routes.delete(gate.gate_id);
+}
+
+/** Null: there is none, or one of a later version, which this one must not fail on. */
+function shadowOf({
+  shadow,
+}: GateBody): Pick<GateShadow, 'trustLevel' | 'constraints' | 'policyHash' | 'expiresAtMs'> | null {
+  const told = readShadowBody(shadow);
+  if (told === null) return null;
+  try {
+    return {
+      policyHash: told.policy_hash,
+      expiresAtMs: told.expires_at_ms,
+      trustLevel: told.trust_level,
+      constraints: parseConstraints(told.constraints, { param: 'constraints', of: 'gate' }),
+    };
+  } catch {
+    return null;
+  }
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   type RunEffect,
   type RunEvent,
 } from '../../shared/decision/run.ts';
+import { undecidedShadow } from '../../shared/decision/shadow.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must, unreachable } from '../../shared/errors/assert.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
@@ -124,7 +125,9 @@ export class Asking implements Learned {
       case 'record': {
         const { decision } = effect;
         const redacted = decision.isRedacted ? this.#attempt.redacted : null;
-        section.record(this.#check, { ...this.#attempt, attestationId: this.#ownId, decision, redacted });
+        const shadow = decision === this.#attempt.decision ? this.#attempt.shadow : this.#shadowOfAnother;
+        const attempt = { ...this.#attempt, attestationId: this.#ownId, decision, redacted, shadow };
+        section.record(this.#check, attempt);
         return;
       }
       case 'void':
@@ -157,6 +160,12 @@ export class Asking implements Learned {
   get #ownId(): AttestationId {
     const { attestationId, nowMs } = this.#attempt;
     return this.#sent === null ? attestationId : this.#deps.random.newId('att', nowMs);
+  }
+
+  /** What the control plane knew better was not asked for the shadow. */
+  get #shadowOfAnother(): Attempt['shadow'] {
+    const { shadow } = this.#attempt;
+    return shadow === null ? null : undecidedShadow(shadow.policy_hash, 'state');
   }
 
   get #recordContext() {

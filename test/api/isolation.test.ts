@@ -37,6 +37,9 @@ const rooms: readonly Room[] = [
     calls: [
       ['GET', ''],
       ['PUT', '', { name: 'taken over' }],
+      ['PUT', '/shadow', { trust_level: 'L2' }],
+      ['GET', '/shadow'],
+      ['DELETE', '/shadow'],
       ['DELETE', ''],
     ],
   },

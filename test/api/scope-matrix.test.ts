@@ -23,6 +23,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
   'gates:read': [
     'GET /gates',
     'GET /gates/x',
+    'GET /gates/x/shadow',
     'POST /gates/x/test',
     'GET /gates/x/usage',
     'GET /gates/x/policies',
@@ -34,6 +35,8 @@ const table: Readonly<Record<string, readonly string[]>> = {
   ],
   'gates:update': [
     'PUT /gates/x',
+    'PUT /gates/x/shadow',
+    'DELETE /gates/x/shadow',
     'POST /gates/x/catalog',
     'POST /mcp-pins/x/accept',
     'POST /mcp-pins/x/reject',

@@ -655,6 +655,10 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     request: { gate_id: nobodys('/gates/{id}').split('/').at(-1) },
   }),
   'getPolicy policy_not_found': async () => api.call({ url: `/v1/policies/sha256:${'0'.repeat(64)}` }),
+  'getShadow shadow_not_found': async () =>
+    api.call({ url: `/v1/gates/${(await api.createGate()).gate_id}/shadow` }),
+  'deleteShadow shadow_not_found': async () =>
+    api.call({ method: 'DELETE', url: `/v1/gates/${(await api.createGate()).gate_id}/shadow` }),
   'getCatalog catalog_not_found': async () => {
     const { gate_id } = await api.createGate();
     return api.call({ url: `/v1/gates/${gate_id}/catalog`, key: null });

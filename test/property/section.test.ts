@@ -283,6 +283,7 @@ class World {
       ...{ decision, attestationId, approval: null, redacted: null, nowMs: atMs },
       ...{ gate, facts, request, view, mayBePending: pending },
       stateAgeMs: monotonicMs - state.asOfMs,
+      shadow: null,
     };
     const { permissionKey } = request;
     const record = recordOf(attempt, {

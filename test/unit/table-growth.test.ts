@@ -34,6 +34,7 @@ const trims: Readonly<Record<string, string>> = {
 const goWith: Readonly<Record<string, string>> = {
   approval_answers: 'approvals; those with signed answers are evidence, and stay',
   discovery_entries: 'gates, when one is deleted',
+  gate_shadows: 'gates: the newest one of each',
   feed_items: 'gates and api_keys, when one ends',
   invitations: 'users',
   lease_posts: 'quota_leases',

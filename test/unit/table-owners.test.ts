@@ -20,7 +20,10 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   ...{ audit: ['audit_chains', 'audit_entries'], authzen: ['authzen_vocabularies'] },
   ...{ catalogs: ['catalogs', 'catalog_entries'], channels: ['channel_messages', 'channels'] },
   ...{ creation: ['idempotent_answers'], decisions: ['settlements', 'used_proofs'] },
-  ...{ discovery: ['discovery_counts', 'discovery_entries'], gates: ['gate_policies', 'gates', 'policies'] },
+  ...{
+    discovery: ['discovery_counts', 'discovery_entries'],
+    gates: ['gate_policies', 'gate_shadows', 'gates', 'policies'],
+  },
   history: ['generations', 'known_ends', 'known_heads', 'known_places', 'known_trees'],
   federation: ['security_events'],
   issuers: ['federations', 'issuers', 'shown_passports'],
@@ -122,8 +125,8 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   'sessions/session-store.ts': ['accounts', 'users'],
   'sync/sidecar-store.ts': ['gates', 'record_names', 'records', 'sidecar_epochs'],
   'sync/take-snapshot.ts': [
-    ...['accounts', 'api_keys', 'federations', 'gate_policies', 'gates', 'issuers', 'owner_standings'],
-    ...['passport_wallets', 'passports', 'standing_approvals', 'unnamed_ends', 'wallets'],
+    ...['accounts', 'api_keys', 'federations', 'gate_policies', 'gate_shadows', 'gates', 'issuers'],
+    ...['owner_standings', 'passport_wallets', 'passports', 'standing_approvals', 'unnamed_ends', 'wallets'],
   ],
   'wallets/read-statement.ts': ['chains', 'record_names', 'records'],
   'wallets/read-wallet.ts': ['approvals', 'lease_posts', 'quota_leases', 'quota_windows'],

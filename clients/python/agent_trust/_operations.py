@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "hold_not_found", "mcp_pin_not_found", "wallet_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "outcome_conflict", "amount_exceeds_hold", "spend_limit_exceeded", "channel_name_conflict", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "shadow_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "hold_not_found", "mcp_pin_not_found", "wallet_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "outcome_conflict", "amount_exceeds_hold", "spend_limit_exceeded", "channel_name_conflict", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
@@ -743,6 +743,44 @@ class GateDeletion(TypedDict):
     deleted: Literal[True]
     # When it was deleted.
     deleted_at: str
+
+
+class ShadowPatch(TypedDict):
+    # Minimum trust tier of a passport.
+    trust_level: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Merged into the live constraints; null removes one, or all.
+    constraints: NotRequired[Mapping[str, Any] | None]
+    # Replaces all routes; null or an empty array removes them.
+    routes: NotRequired[Sequence[GateRoute] | None]
+    # How long it is tried, in seconds; at most 2592000.
+    expires_in_s: NotRequired[int | None]
+
+
+class Shadow(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # Minimum trust tier of a passport.
+    trust_level: Literal["L1", "L2", "L3"]
+    # Limits that apply to every decision.
+    constraints: GateConstraints
+    # Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+    # counts. At most 256; absent: none.
+    routes: NotRequired[Sequence[GateRoute]]
+    # Hash of the policy, which `shadow` of records names.
+    policy_hash: str
+    # Hash of the live policy that it was made of.
+    base_policy_hash: str
+    # When it was created.
+    created_at: str
+    # When it ends, unless something ends it before.
+    expires_at: str
+
+
+class ShadowDeletion(TypedDict):
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # Whether it is deleted.
+    deleted: Literal[True]
 
 
 class GatePolicy(TypedDict):
@@ -2988,7 +3026,7 @@ class WebhookCreation(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "shadow.ended", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
     # `standard`, or `cloudevents`: CloudEvents 1.0 in structured mode. Default: `standard`.
     format: NotRequired[Literal["standard", "cloudevents", None]]
     # Text for people.
@@ -3002,7 +3040,7 @@ class WebhookUpdate(TypedDict):
     # Where events are sent, over https.
     url: NotRequired[str | None]
     # The events that it subscribes to.
-    events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]] | None]
+    events: NotRequired[Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "shadow.ended", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]] | None]
     # What is sent from now on, also what waits.
     format: NotRequired[Literal["standard", "cloudevents", None]]
     # Text for people.
@@ -3026,7 +3064,7 @@ class WebhookUpdate(TypedDict):
 
 class WebhookTest(TypedDict):
     # The event to send. Default: the first that the webhook subscribes to.
-    event: NotRequired[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed", None]]
+    event: NotRequired[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "shadow.ended", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed", None]]
 
 
 class WebhookRecovery(TypedDict):
@@ -3049,7 +3087,7 @@ class Webhook(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "shadow.ended", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
     # What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode.
     format: Literal["standard", "cloudevents"]
     # Text for people.
@@ -3076,7 +3114,7 @@ class NewWebhook(TypedDict):
     # Where events are sent, over https; null if its deliveries are fetched instead.
     url: str | None
     # The events that it subscribes to.
-    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
+    events: Sequence[Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "shadow.ended", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]]
     # What is sent: `standard`, or `cloudevents` for CloudEvents 1.0 in structured mode.
     format: Literal["standard", "cloudevents"]
     # Text for people.
@@ -3142,7 +3180,7 @@ class Delivery(TypedDict):
     # Id of the event, `evt_…`: the `webhook-id` header, the same in every attempt and at every webhook.
     event_id: str
     # What happened.
-    event: Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]
+    event: Literal["passport.verified", "passport.denied", "passport.revoked", "gate.created", "shadow.ended", "spend_limit.approaching", "approval.requested", "approval.resolved", "hold.expired", "outcome.refused", "mcp_pin.changed", "history.regressed"]
     # `pending`: an attempt is due or in flight; `failed`: given up until it is sent again.
     status: Literal["pending", "succeeded", "failed"]
     # The body that is sent.
@@ -3267,6 +3305,28 @@ class GateCreatedEvent(TypedDict):
     timestamp: str
     # Details of the event.
     data: GateCreatedEventData
+
+
+class ShadowEndedEventData(TypedDict):
+    """Details of the event."""
+
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # Hash of the policy that decided; null without a gate, or if the policy is not on record.
+    policy_hash: str
+    # Hash of the live policy that it was made of.
+    base_policy_hash: str
+    # Reason code; null for a PERMIT.
+    reason: Literal["policy_changed", "gate_deleted", "deleted", "replaced", "promoted"]
+
+
+class ShadowEndedEvent(TypedDict):
+    # What happened.
+    event: Literal["shadow.ended"]
+    # When it happened.
+    timestamp: str
+    # Details of the event.
+    data: ShadowEndedEventData
 
 
 class SpendLimitApproachingEventData(TypedDict):
@@ -4286,7 +4346,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createWallet", "updateWallet", "freezeWallet", "unfreezeWallet", "deleteWallet", "setPassportWallet", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "confirmUser", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "putShadow", "deleteShadow", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createWallet", "updateWallet", "freezeWallet", "unfreezeWallet", "deleteWallet", "setPassportWallet", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "confirmUser", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -4735,6 +4795,64 @@ class Operations:
             "",
             path_ids={"id": gate_id},
             query={"limit": limit, "offset": offset, "cursor": cursor},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def put_shadow(
+        self,
+        gate_id: str,
+        body: ShadowPatch | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Shadow:
+        """Try a policy beside the one that a gate has. Needs a key with the scope `gates:update`."""
+        answer: Shadow = self._call(
+            "PUT",
+            "/v1/gates/{id}/shadow",
+            "body",
+            path_ids={"id": gate_id},
+            query={},
+            headers={},
+            body=body,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_shadow(
+        self,
+        gate_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Shadow:
+        """Get the policy that a gate tries. Needs a key with the scope `gates:read`."""
+        answer: Shadow = self._call(
+            "GET",
+            "/v1/gates/{id}/shadow",
+            "",
+            path_ids={"id": gate_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def delete_shadow(
+        self,
+        gate_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> ShadowDeletion:
+        """End the shadow of a gate. Needs a key with the scope `gates:update`."""
+        answer: ShadowDeletion = self._call(
+            "DELETE",
+            "/v1/gates/{id}/shadow",
+            "",
+            path_ids={"id": gate_id},
+            query={},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

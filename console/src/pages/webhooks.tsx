@@ -25,6 +25,7 @@ const webhookEvents: readonly (readonly [WebhookEvent, string])[] = [
   ['passport.denied', 'a request was blocked'],
   ['passport.revoked', 'a passport was revoked'],
   ['gate.created', 'a gate was created'],
+  ['shadow.ended', 'the shadow of a gate ended before its time'],
   ['spend_limit.approaching', 'a limit on money is nearly used up'],
   ['approval.requested', 'a request waits for a person'],
   ['approval.resolved', 'a request was approved, denied, or its time is over'],

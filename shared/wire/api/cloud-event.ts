@@ -13,6 +13,7 @@ const subjects: { readonly [Event in WebhookEvent]: string } = {
   'passport.denied': 'passport_id',
   'passport.revoked': 'passport_id',
   'gate.created': 'gate_id',
+  'shadow.ended': 'gate_id',
   'spend_limit.approaching': 'gate_id',
   'approval.requested': 'approval_id',
   'approval.resolved': 'approval_id',

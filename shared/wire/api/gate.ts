@@ -2,14 +2,14 @@ import { type Static, Type } from 'typebox';
 import { ApiError, invalidRequest } from '../../errors/api-error.ts';
 import type { Catalog, CatalogOffer, CatalogTerms } from '../../model/catalog.ts';
 import type { Constraints } from '../../model/constraints.ts';
-import type { Gate, GateStats } from '../../model/gate.ts';
+import type { Gate, GateShadow, GateStats } from '../../model/gate.ts';
 import { holdDefaults } from '../../model/hold.ts';
 import type { StandingApprovalTerms } from '../../model/standing-approval.ts';
 import type { Template } from '../../model/template.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../../model/time.ts';
 import type { TrustTier } from '../../model/trust-tier.ts';
 import { ActorAnswer, renderOptionalActor } from '../evidence/audit.ts';
-import type { GateBody } from '../sync/sync-schema.ts';
+import type { GateBody, ShadowBody } from '../sync/sync-schema.ts';
 import {
   CatalogAnswer,
   CatalogPublication,
@@ -234,7 +234,7 @@ export const renderGate = (gate: Gate, gateHost: string): Static<typeof GateAnsw
   ...renderRoutes(gate),
 });
 
-const renderRoutes = ({ routes }: Gate): Pick<Static<typeof GateAnswer>, 'routes'> =>
+const renderRoutes = ({ routes }: Pick<Gate, 'routes'>): Pick<Static<typeof GateAnswer>, 'routes'> =>
   routes.length === 0 ? {} : { routes: renderGateRoutes(routes) };
 
 export const renderNewGate = (
@@ -296,6 +296,16 @@ export const renderGateForSidecars = (
   ...(standingApprovals.length > 0 && {
     standing_approvals: standingApprovals.map(renderStandingApprovalForSidecars),
   }),
+  ...(gate.shadow !== null && { shadow: renderShadowForSidecars(gate.shadow) }),
+});
+
+/** Sidecars of 0.3.0 pass it over, so nothing in it is hidden from them. */
+const renderShadowForSidecars = (shadow: GateShadow): ShadowBody => ({
+  policy_hash: shadow.policyHash,
+  expires_at_ms: shadow.expiresAtMs,
+  trust_level: shadow.trustLevel,
+  constraints: renderConstraintsForSidecars(shadow.constraints),
+  ...renderRoutes(shadow),
 });
 
 const renderHoldForSidecars = ({ constraints: { holds } }: Gate): Pick<GateBody, 'hold_expires_in_ms'> =>

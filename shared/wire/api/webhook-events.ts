@@ -1,5 +1,6 @@
 import { type Static, type TObject, Type } from 'typebox';
 import { decisionReasons } from '../../model/decision.ts';
+import { shadowEnds } from '../../model/gate.ts';
 import { trustTiers } from '../../model/trust-tier.ts';
 import type { WebhookEvent } from '../../model/webhook.ts';
 import { ApprovalAnswer } from './approval.ts';
@@ -56,6 +57,15 @@ export const webhookBodies = {
       name: Type.String(),
       trust_level: Type.Enum(trustTiers),
       gate_url: Type.String(),
+    }),
+  ),
+  'shadow.ended': eventOf(
+    'shadow.ended',
+    Type.Object({
+      gate_id: Type.String(),
+      policy_hash: Type.String(),
+      base_policy_hash: Type.String(),
+      reason: Type.Enum(shadowEnds),
     }),
   ),
   'spend_limit.approaching': eventOf(

@@ -52,6 +52,12 @@ const samples: { readonly [Event in WebhookEvent]: WebhookData<Event> } = {
     trust_level: 'L1',
     gate_url: `https://gate.example.com/${gate_id}`,
   },
+  'shadow.ended': {
+    gate_id,
+    policy_hash: `sha256:${'0'.repeat(64)}`,
+    base_policy_hash: `sha256:${'1'.repeat(64)}`,
+    reason: 'policy_changed',
+  },
   'spend_limit.approaching': {
     gate_id,
     passport_id: null,

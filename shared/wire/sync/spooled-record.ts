@@ -33,12 +33,17 @@ export const renderRowTail = (stateAgeMs: number | null, extras: SpooledExtras |
   `,${stateAgeMs},${extras === null ? 'null' : renderExtras(extras)}`;
 
 /** Half of the time of `JSON.stringify`; a domain in its canonical form needs no escapes either. */
-function renderExtras({ domain, hold_expires_at_ms, proof, asserted }: SpooledExtras): string {
+function renderExtras({ domain, hold_expires_at_ms, proof, asserted, shadow }: SpooledExtras): string {
   let text = '';
   if (domain !== undefined) text += `,"domain":"${domain}"`;
   if (hold_expires_at_ms !== undefined) text += `,"hold_expires_at_ms":${hold_expires_at_ms}`;
   if (proof !== undefined) text += `,"proof":"${proof}"`;
   if (asserted !== undefined) text += `,"asserted":${asserted}`;
+  if (shadow != null) {
+    const { condition, decision, policy_hash, reason } = shadow;
+    text += `,"shadow":{"condition":${quotedOrNull(condition)},"decision":${quotedOrNull(decision)}`;
+    text += `,"policy_hash":"${policy_hash}","reason":${quotedOrNull(reason)}}`;
+  }
   return `{${text.slice(1)}}`;
 }
 

@@ -48,6 +48,16 @@ const StandingApprovalBody = Type.Object({
 });
 export type StandingApprovalBody = Wire<typeof StandingApprovalBody>;
 
+const ShadowBody = Type.Object({
+  policy_hash: Type.String({ pattern: '^sha256:[0-9a-f]{64}$' }),
+  expires_at_ms: Millis,
+  trust_level: Type.Enum(trustTiers),
+  /** As those of a gate. */
+  constraints: Type.Record(Type.String(), Type.Unknown()),
+  routes: Type.Optional(nullable(Type.Array(Type.Unknown()))),
+});
+export type ShadowBody = Wire<typeof ShadowBody>;
+
 /** A gate as its sidecars need it; `constraints` in the public wire shape, normalised. */
 const GateBody = Type.Object({
   gate_id: IdOf('gate'),
@@ -87,6 +97,11 @@ const GateBody = Type.Object({
    * them, and asks a person.
    */
   standing_approvals: Type.Optional(Type.Array(StandingApprovalBody)),
+  /**
+   * A ShadowBody: a policy to try beside this one. One that cannot be read is none: it decides nothing.
+   * Absent: none. Version 0.3.0 ignores it.
+   */
+  shadow: Type.Optional(Type.Unknown()),
 });
 export type GateBody = Wire<typeof GateBody>;
 
@@ -473,6 +488,8 @@ const bodies = {
   'account.standing': Compile(Type.Object({ account: Digest, standing: Type.Enum(accountStatuses) })),
   'signing_key.put': Compile(SigningKeyBody),
 } satisfies Record<ChangeKind, unknown>;
+
+export const readShadowBody = readerOf(ShadowBody);
 
 const federation = Compile(FederationInFeed);
 

@@ -96,6 +96,12 @@ export function goodCalls(api: Api): GoodCalls {
     const permit = await api.call({ url: `/v1/gates/${await gateId()}/check`, body });
     return `/v1/attestations/${permit.body.attestation_id}${path}`;
   };
+  const stricter = { trust_level: 'L2' };
+  const shadowUrl = async (): Promise<string> => {
+    const url = `/v1/gates/${await gateId()}/shadow`;
+    await api.call({ method: 'PUT', url, body: stricter });
+    return url;
+  };
   const published = async (): Promise<string> => {
     const { gate_id } = await api.createGate({ catalog });
     return `/v1/gates/${gate_id}/catalog`;
@@ -247,6 +253,9 @@ export function goodCalls(api: Api): GoodCalls {
       url: `/v1/gates/${await gateId()}`,
       body: { name: fresh('gate') },
     }),
+    putShadow: async () => ({ method: 'PUT', url: `/v1/gates/${await gateId()}/shadow`, body: stricter }),
+    getShadow: async () => ({ url: await shadowUrl() }),
+    deleteShadow: async () => ({ method: 'DELETE', url: await shadowUrl() }),
     deleteGate: async () => ({ method: 'DELETE', url: `/v1/gates/${await gateId()}` }),
     testGate: async () => ({
       url: `/v1/gates/${await gateId()}/test`,
