@@ -10,13 +10,13 @@ export type ScopeName = 'passports:issue' | 'passports:read' | 'passports:revoke
 
 export type DeliveryFault = 'timeout' | 'unreachable' | 'closed' | 'target_refused' | 'bad_answer' | 'mail_not_configured' | 'tls_missing' | 'tls_failed' | 'login_refused' | 'sender_refused' | 'recipient_refused' | 'message_refused';
 
-export type EventName = 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed';
+export type EventName = 'passport.verified' | 'passport.denied' | 'passport.revoked' | 'gate.created' | 'shadow.ended' | 'spend_limit.approaching' | 'approval.requested' | 'approval.resolved' | 'hold.expired' | 'outcome.refused' | 'mcp_pin.changed' | 'history.regressed';
 
 export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'hold_not_found' | 'mcp_pin_not_found' | 'wallet_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'outcome_conflict' | 'amount_exceeds_hold' | 'spend_limit_exceeded' | 'channel_name_conflict' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'shadow_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'hold_not_found' | 'mcp_pin_not_found' | 'wallet_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'outcome_conflict' | 'amount_exceeds_hold' | 'spend_limit_exceeded' | 'channel_name_conflict' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -752,6 +752,43 @@ export interface GateDeletion {
   readonly deleted: true;
   /** When it was deleted. */
   readonly deleted_at: string;
+}
+
+export interface ShadowPatch {
+  /** Minimum trust tier of a passport. */
+  readonly trust_level?: 'L1' | 'L2' | 'L3' | null;
+  /** Merged into the live constraints; null removes one, or all. */
+  readonly constraints?: Readonly<Record<string, unknown>> | null;
+  /** Replaces all routes; null or an empty array removes them. */
+  readonly routes?: readonly GateRoute[] | null;
+  /** How long it is tried, in seconds; at most 2592000. */
+  readonly expires_in_s?: number | null;
+}
+
+export interface Shadow {
+  readonly gate_id: string;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level: 'L1' | 'L2' | 'L3';
+  /** Limits that apply to every decision. */
+  readonly constraints: GateConstraints;
+  /**
+   * Which permission a request to `gate_url` needs, by its method and path. The first route that fits
+   * counts. At most 256; absent: none.
+   */
+  readonly routes?: readonly GateRoute[];
+  /** Hash of the policy, which `shadow` of records names. */
+  readonly policy_hash: string;
+  /** Hash of the live policy that it was made of. */
+  readonly base_policy_hash: string;
+  readonly created_at: string;
+  /** When it ends, unless something ends it before. */
+  readonly expires_at: string;
+}
+
+export interface ShadowDeletion {
+  readonly gate_id: string;
+  /** Whether it is deleted. */
+  readonly deleted: true;
 }
 
 export interface GatePolicy {
@@ -3291,6 +3328,23 @@ export interface GateCreatedEvent {
   };
 }
 
+export interface ShadowEndedEvent {
+  /** What happened. */
+  readonly event: 'shadow.ended';
+  /** When it happened. */
+  readonly timestamp: string;
+  /** Details of the event. */
+  readonly data: {
+    readonly gate_id: string;
+    /** Hash of the policy that decided; null without a gate, or if the policy is not on record. */
+    readonly policy_hash: string;
+    /** Hash of the live policy that it was made of. */
+    readonly base_policy_hash: string;
+    /** Reason code; null for a PERMIT. */
+    readonly reason: 'policy_changed' | 'gate_deleted' | 'deleted' | 'replaced' | 'promoted';
+  };
+}
+
 export interface SpendLimitApproachingEvent {
   /** What happened. */
   readonly event: 'spend_limit.approaching';
@@ -3671,6 +3725,12 @@ export interface GatesResource {
     /** `next_cursor` of the same query. */
     readonly cursor?: string;
   }, options?: CallOptions): List<GatePolicy, GatePolicyPage>;
+  /** Try a policy beside the one that a gate has. Needs a key with the scope `gates:update`. */
+  putShadow(id: string, body?: ShadowPatch, options?: CallOptions): Promise<Shadow>;
+  /** Get the policy that a gate tries. Needs a key with the scope `gates:read`. */
+  getShadow(id: string, options?: CallOptions): Promise<Shadow>;
+  /** End the shadow of a gate. Needs a key with the scope `gates:update`. */
+  deleteShadow(id: string, options?: CallOptions): Promise<ShadowDeletion>;
   /** Ask what a gate would decide. Needs a key with the scope `gates:read`. */
   test(id: string, body: GateTestRequest, options?: CallOptions): Promise<GateTest>;
   /** Get a policy by its hash. Needs a key with the scope `gates:read`. */
@@ -4161,6 +4221,9 @@ export const resources = {
     update: ['PUT', '/v1/gates/{id}', 'body'],
     delete: ['DELETE', '/v1/gates/{id}', ''],
     listPolicies: ['GET', '/v1/gates/{id}/policies', 'query list'],
+    putShadow: ['PUT', '/v1/gates/{id}/shadow', 'body'],
+    getShadow: ['GET', '/v1/gates/{id}/shadow', ''],
+    deleteShadow: ['DELETE', '/v1/gates/{id}/shadow', ''],
     test: ['POST', '/v1/gates/{id}/test', 'body'],
     getPolicy: ['GET', '/v1/policies/{hash}', ''],
   },
