@@ -18,6 +18,7 @@ const pureRooms = [
   'errors',
   'crypto',
   'quota',
+  'condition',
   'decision',
   'wire',
   'attestation',
@@ -33,13 +34,14 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   crypto: ['model', 'errors'],
   quota: ['model', 'errors'],
   pii: ['model', 'errors'],
-  decision: ['model', 'errors', 'quota'],
-  wire: ['model', 'errors', 'crypto', 'quota', 'decision'],
+  condition: ['model', 'errors'],
+  decision: ['model', 'errors', 'quota', 'condition'],
+  wire: ['model', 'errors', 'crypto', 'quota', 'condition', 'decision'],
   attestation: ['model', 'errors', 'crypto', 'wire', 'log'],
   audit: ['model', 'errors', 'crypto', 'wire', 'attestation'],
   log: ['model', 'errors', 'crypto'],
-  replay: ['model', 'errors', 'quota', 'decision', 'wire'],
-  verification: ['model', 'errors', 'crypto', 'decision', 'wire'],
+  replay: ['model', 'errors', 'quota', 'condition', 'decision', 'wire'],
+  verification: ['model', 'errors', 'crypto', 'condition', 'decision', 'wire'],
 };
 /** The levels of the control plane, lowest first, by the names of ARCHITECTURE.md. */
 const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
@@ -101,7 +103,7 @@ const roots = [
   /worker\.ts$/,
 ];
 /** What programs of others import. */
-const published = /^sidecar\/embedded\/start-embedded\.ts$/;
+const published = /^(?:sidecar\/embedded\/start-embedded|shared\/condition\/[\w-]+)\.ts$/;
 const pureBuiltins = /^node:(?:crypto|url|zlib|buffer|module)$/;
 
 interface Arrow {
