@@ -35,12 +35,12 @@ export interface OpenSession {
 export const ownMigrations = new URL('./migrations/', import.meta.url);
 
 /**
- * The last migration of the version before this one, 0.2.0. That version may be started on this database
+ * The last migration of the version before this one, 0.3.0. That version may be started on this database
  * beside this one and in its place, because it finds up to here in `migrations`, whose rows a build has to
  * know. Later ones are in `expansions`: they only add, so a build that lacks them may go on. A release sets
  * this to the last migration of the release before it, from where on that one may be taken away.
  */
-const lastOfVersionBefore = 35;
+const lastOfVersionBefore = 50;
 
 /**
  * Brings the schema of the database up to this build. Each file of the folder is applied once, in the order

@@ -38,10 +38,12 @@ export async function dumpRows(sql: Database): Promise<string> {
   });
 }
 
+/** Of a table in partitions the whole: where its rows lie is made anew. */
 export async function tablesOf(sql: Database): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
-    SELECT table_name AS name FROM information_schema.tables
-    WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY table_name`;
+    SELECT relname AS name FROM pg_class
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+    ORDER BY relname`;
   return rows.map(({ name }) => name);
 }
 

@@ -5,6 +5,10 @@ import { authenticator } from '../support/data/authenticator.ts';
 import type { Receiver } from '../support/peers/receiver.ts';
 import { logInAtProvider } from '../support/peers/test-provider.ts';
 import type { Installation, Running } from '../support/programs/installation.ts';
+import type { fillPast } from './filled-history.ts';
+import { fillMoney } from './filled-money.ts';
+import { fillTrust } from './filled-trust.ts';
+import { order, useWorld } from './use-world.ts';
 
 /** Where clients reach the control plane, before and after the upgrade: tokens for `/mcp` name it. */
 export const publicUrl = 'https://trust.example.com';
@@ -12,49 +16,37 @@ export const publicUrl = 'https://trust.example.com';
 /** What clients of the version before knew, besides its database. */
 export type FilledWorld = Awaited<ReturnType<typeof fillWorld>>;
 
-const order = { permission_key: 'orders:create' };
 const longLived = { expires_in_days: 3_650 };
 
 /**
- * Uses every part of a running installation through its public interfaces alone, so that this runs against
- * any version: afterwards every table has rows. Sidecar and receiver are those of the caller; the sidecar is
+ * Uses every part of a running installation through its public interfaces alone: afterwards every table has
+ * rows. Sidecar and receiver are those of the caller; the sidecar is
  * killed in the middle of its work, as the last thing that happens.
  */
 export async function fillWorld(
   world: Installation,
-  programs: { readonly controlPlane: Running; readonly sidecar: Running; readonly receiver: Receiver },
+  programs: {
+    readonly controlPlane: Running;
+    readonly sidecar: Running;
+    readonly receiver: Receiver;
+    readonly past: Awaited<ReturnType<typeof fillPast>>;
+    readonly recoveredAtMs: number;
+  },
 ) {
-  const { controlPlane, sidecar, receiver } = programs;
-  const create = async (path: string, body: unknown): Promise<Reply['body']> => {
-    const { status, body: answer } = await world.api('POST', path, body);
-    if (status >= 300) throw new Error(`POST ${path}: ${status} ${JSON.stringify(answer)}`);
-    return answer;
-  };
-  const check = async (
-    at: Running,
-    gate: string,
-    passport: Reply['body'],
-    request: object,
-  ): Promise<Reply['body']> =>
-    (
-      await call(`${at.origin}/v1/gates/${gate}/check`, {
-        key: world.adminKey,
-        body: { passport: passport.jwt, request },
-      })
-    ).body;
-  const expectDecision = async (want: string, answer: Promise<Reply['body']>): Promise<Reply['body']> => {
-    const got = await answer;
-    if (got.decision !== want) throw new Error(`wanted ${want}, got ${JSON.stringify(got)}`);
-    return got;
-  };
+  const { controlPlane, sidecar, receiver, past, recoveredAtMs } = programs;
+  const { create, gate, check, expectDecision } = useWorld(world);
 
+  const tenant = await create('/accounts', { name: 'Tenant', plan: 'pro' });
+  const otherKey: string = tenant.api_key.key;
+  const { readable: ofMoney, money } = await fillMoney(world, programs);
+  const { readable: ofTrust, trust } = await fillTrust(world, { ...programs, otherKey });
   const webhook = await create('/webhooks', {
     url: receiver.url,
     events: ['gate.created', 'passport.revoked', 'approval.requested', 'approval.resolved'],
   });
-  const tenant = await create('/accounts', { name: 'Tenant', plan: 'pro' });
   // Counted by the limits of its plan.
-  await call(`${controlPlane.origin}/v1/gates`, { key: tenant.api_key.key });
+  await call(`${controlPlane.origin}/v1/gates`, { key: otherKey });
+  await create('/channels', { name: 'pager', kind: 'webhook', target: receiver.url });
 
   const reader = await create('/api-keys', { name: 'reader', scopes: ['gates:read', 'passports:read'] });
   const rolling = await create('/api-keys', { name: 'rolling', scopes: ['gates:read'] });
@@ -97,8 +89,6 @@ export async function fillWorld(
     trust_level: 'L1',
     constraints: { rate_limits: { requests_per_day: 1_000 } },
   });
-  const gate = (name: string, body: object = {}): Promise<Reply['body']> =>
-    create('/gates', { name, trust_level: 'L1', ...body });
   const open = await gate('open');
   const fromTemplate = await gate('from template', { template_id: template.template_id });
   const limited = await gate('limited', {
@@ -151,7 +141,10 @@ export async function fillWorld(
   const usedRequest = { ...order, amount: 13, approval_id: used.approval_id };
   note(await expectDecision('PERMIT', check(sidecar, approving.gate_id, buyer, usedRequest)));
   const denied = await ask(14);
-  await create(`/approvals/${denied.approval_id}/deny`, {});
+  const headers = { ...fromConsole, cookie: people.cookie };
+  const url = `${controlPlane.origin}/v1/approvals/${denied.approval_id}/deny`;
+  const byPerson = await call(url, { body: {}, headers });
+  if (byPerson.status !== 200) throw new Error(`deny: ${JSON.stringify(byPerson.body)}`);
 
   const tokenReply = await fetch(`${controlPlane.origin}/oauth/token`, {
     method: 'POST',
@@ -194,13 +187,18 @@ export async function fillWorld(
     ...attestations.map((id) => `/attestations/${id}`),
     '/approvals',
     ...[pending, approved, used, denied].map(({ approval_id }) => `/approvals/${approval_id}`),
+    '/attestations/retention',
     '/users',
+    '/channels',
     '/webhooks',
     `/webhooks/${webhook.webhook_id}/deliveries?status=succeeded`,
+    ...ofMoney,
+    ...ofTrust,
   ];
   const answers: Record<string, Reply['body']> = {};
   for (const path of readable) {
     const { status, body } = await world.api('GET', path);
+    if (status !== 200) throw new Error(`GET ${path}: ${status} ${JSON.stringify(body)}`);
     answers[path] = { status, body };
   }
   const { body: jwks } = await call(`${controlPlane.origin}/.well-known/jwks.json`);
@@ -215,7 +213,10 @@ export async function fillWorld(
     attestations,
     webhook: { id: webhook.webhook_id as string, secret: webhook.secret as string },
     people,
-    tenantKey: tenant.api_key.key as string,
+    past: { gateId: past.gateId, passport: past.passport.jwt as string, recoveredAtMs },
+    money,
+    trust,
+    tenantKey: otherKey,
     keys: {
       reader: reader.key as string,
       beforeRoll: rolling.key as string,

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Database } from '../../control-plane/base/database.ts';
@@ -7,6 +7,7 @@ import { migrate } from '../../control-plane/storage/migrate.ts';
 import { must } from '../../shared/errors/assert.ts';
 import { type TestDatabase, testDatabase } from '../support/database/postgres.ts';
 import { restore } from './dump.ts';
+import { releaseBefore } from './released-programs.ts';
 
 /**
  * How long migrations hold tables of the version before, in which there are many rows, against those who
@@ -15,9 +16,6 @@ import { restore } from './dump.ts';
  */
 const heldMsMax = 1_000;
 const rowsEach = 100_000;
-
-/** It counts all gates and keys while it holds their sums. */
-const known: ReadonlySet<string> = new Set(['0039-feed-items.sql feeds']);
 
 /** Per test: a second try of one that migrated has to migrate again. */
 let database: TestDatabase;
@@ -29,9 +27,11 @@ afterEach(() => database?.drop());
 
 /** As the version before left it, with many rows. */
 async function fill(): Promise<void> {
-  await restore(database.sql, readFileSync(new URL('0.2.0.sql', import.meta.url), 'utf8'));
+  await restore(database.sql, readFileSync(new URL(`${releaseBefore.version}.sql`, import.meta.url), 'utf8'));
   const own = connect({ url: database.url, connectionsMax: 1, silenceMsMax: 300_000 });
   await own`SET statement_timeout TO 0`;
+  // Without triggers, each of which would change one and the same row so many times.
+  await own`SET session_replication_role TO replica`;
   await multiply(own, 'gates', { gate_id: `'gate_' || lpad(n::text, 26, '0')` });
   await multiply(own, 'api_keys', {
     key_id: `'key_' || lpad(n::text, 26, '0')`,
@@ -129,8 +129,9 @@ it('would see a table that is held for too long', async () => {
   expect(held?.ms).toBeGreaterThan(heldMsMax);
 });
 
-it(`holds no table of ${rowsEach} rows for longer than ${heldMsMax} ms, but for what is known`, async () => {
+it(`holds no table of ${rowsEach} rows for longer than ${heldMsMax} ms`, async () => {
   await fill();
+  const before = await database.sql`SELECT FROM migrations UNION ALL SELECT FROM expansions`;
   const watcher = connect({ url: database.url, connectionsMax: 1 });
   const state = { isOver: false, file: '' };
   const watching = watchLocks(watcher, state);
@@ -144,11 +145,7 @@ it(`holds no table of ${rowsEach} rows for longer than ${heldMsMax} ms, but for 
   state.isOver = true;
   const held = await watching;
   await watcher.end();
-  expect(applied.length).toBeGreaterThan(10);
-  // It looked on while they ran: these are known to hold their tables.
-  expect(held.map(({ migration, table }) => `${migration} ${table}`)).toEqual(
-    expect.arrayContaining([...known]),
-  );
-  const tooLong = held.filter(({ ms }) => ms > heldMsMax);
-  expect(tooLong.filter(({ migration, table }) => !known.has(`${migration} ${table}`))).toEqual([]);
+  const folder = readdirSync(new URL('../../control-plane/storage/migrations/', import.meta.url));
+  expect(applied).toHaveLength(folder.length - before.length);
+  expect(held.filter(({ ms }) => ms > heldMsMax)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,8 +17,8 @@ export interface Release {
 
 /** The version that today's has to work beside. */
 export const releaseBefore: Release = {
-  version: '0.2.0',
-  commit: 'eec26a72672755b078710ce6f58c4d1366d4de31',
+  version: '0.3.0',
+  commit: 'ef1be908d773f07438199c395de172f692ba69bc',
 };
 
 /**
@@ -73,13 +73,9 @@ async function build(
   await at('tar', ['-xf', archive, '-C', folder], root);
   await rm(archive);
   say(`${version}: its dependencies (npm ci)`);
-  await at('npm', ['ci', '--omit=dev', '--no-audit', '--no-fund', '--prefer-offline'], folder);
+  await at('npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline'], folder);
   say(`${version}: its programs`);
-  // Its types were checked when it was released. The compiler is that of today, as it was of the release.
-  const modules = join(root, 'node_modules');
-  const options = ['--noCheck', '--typeRoots', join(modules, '@types'), '--declaration', 'false'];
-  const compiler = [join(modules, 'typescript', 'bin', 'tsc'), '-p', 'tsconfig.build.json'];
-  await at(process.execPath, [...compiler, ...options], folder);
-  for (const path of ['control-plane/storage/migrations', 'sidecar/openapi.json'])
-    await cp(join(folder, path), join(folder, 'dist', path), { recursive: true });
+  await at('npm', ['run', '-s', 'build'], folder);
+  // All that they need is among them.
+  await rm(join(folder, 'node_modules'), { recursive: true });
 }

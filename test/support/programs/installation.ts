@@ -35,9 +35,9 @@ export interface Installation {
   /**
    * Exports everything the admin key may see and lets two strangers read it: our command, and the verifier
    * that imports nothing of ours. Throws with what they said unless both agree that it holds; resolves with
-   * what our command printed.
+   * what our command printed. `since`: each chain from its first record that is not older.
    */
-  verifyExport(): Promise<string>;
+  verifyExport(since?: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -167,10 +167,10 @@ export async function installation(
       if (answer.status !== 201) throw new Error(`wallet: ${JSON.stringify(answer.body)}`);
       return answer.body.wallet_id;
     },
-    verifyExport: async () => {
+    verifyExport: async (since = '') => {
       const file = join(folder.path, 'export.jsonl');
       const jwks = join(folder.path, 'jwks.json');
-      const exported = await api('GET', '/attestations/export?format=jsonl');
+      const exported = await api('GET', `/attestations/export?format=jsonl${since && `&since=${since}`}`);
       writeFileSync(file, exported.body);
       writeFileSync(jwks, JSON.stringify((await call(`${controlPlaneOrigin}/.well-known/jwks.json`)).body));
       execFileSync(process.execPath, [independentVerifier, file, jwks], { encoding: 'utf8' });
