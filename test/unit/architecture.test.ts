@@ -102,8 +102,9 @@ const roots = [
   /^bench\/(?:run|capacity|peers\/.*)\.ts$/,
   /worker\.ts$/,
 ];
-/** What programs of others import. */
-const published = /^(?:sidecar\/embedded\/start-embedded|shared\/condition\/[\w-]+)\.ts$/;
+/** What programs of others import, and what the console does. */
+const published =
+  /^(?:sidecar\/embedded\/start-embedded|shared\/model\/condition-examples|shared\/condition\/[\w-]+)\.ts$/;
 const pureBuiltins = /^node:(?:crypto|url|zlib|buffer|module)$/;
 
 interface Arrow {
