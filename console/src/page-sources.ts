@@ -45,6 +45,9 @@ const records = [
   'until',
 ] as const;
 
+/** What a tab of a gate shows beside the gate. */
+const partOfTab: Readonly<Record<string, string>> = { catalog: '/catalog', 'dry-run': '/shadow' };
+
 /** By the paths of the router. */
 export const pageSources: Readonly<Record<string, PageSource>> = {
   '/': { request: () => '/v1/attestations?limit=6', guide: 'console' },
@@ -59,7 +62,7 @@ export const pageSources: Readonly<Record<string, PageSource>> = {
   '/passports/$id': { request: one('/v1/passports'), guide: 'contract/03-passports' },
   '/gates': { request: list('/v1/gates'), guide: 'contract/04-gates#gates' },
   '/gates/$id': {
-    request: (place) => `${one('/v1/gates')(place)}${place.search['tab'] === 'catalog' ? '/catalog' : ''}`,
+    request: (place) => `${one('/v1/gates')(place)}${partOfTab[place.search['tab'] ?? ''] ?? ''}`,
     guide: 'limits',
   },
   '/wallets': {

@@ -102,6 +102,11 @@ async function fill(): Promise<void> {
   await api.deps.sql`
     UPDATE channels SET failing_since_ms = ${api.deps.clock.now()}, failures = 3, last_error_code = 'bad_answer',
       last_error_detail = ${`HTTP 500 ${hostile.webhook}`}, last_error_at_ms = ${api.deps.clock.now()}`;
+  await api.call({
+    method: 'PUT',
+    url: `/v1/gates/${gate}/shadow`,
+    body: { constraints: { allowed_domains: [`${'x'.repeat(60)}.example.com`] } },
+  });
   const soon = new Date(api.deps.clock.now() + 3 * dayMs).toISOString();
   await api.createKey({ name: hostile.agent, scopes: ['gates:read'], expires_at: soon });
   const delivery = await post(`/webhooks/${hook.webhook_id}/test`, {});
@@ -175,6 +180,8 @@ async function fill(): Promise<void> {
     ['gates-new', '/gates?new=1&template=payments-approval'],
     ['gate', `/gates/${gate}`],
     ['gate-policy', `/gates/${gate}?tab=policy`],
+    ['gate-dry-run', `/gates/${gate}?tab=dry-run`],
+    ['gate-dry-run-none', `/gates/${priced}?tab=dry-run`],
     ['gate-routes', `/gates/${priced}?tab=routes`],
     ['gate-catalog', `/gates/${priced}?tab=catalog`],
     ['gate-try', `/gates/${gate}?tab=try`],

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useId } from '../api/address.ts';
-import { api } from '../api/client.ts';
+import { type Attestation, api } from '../api/client.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';
 import { microUsd, words } from '../ui/format.ts';
@@ -69,6 +69,12 @@ export default function AttestationPage(): ReactNode {
               ...(typeof shown.state_age_ms === 'number'
                 ? [['State of the sidecar', `${shown.state_age_ms} ms old`] as const]
                 : []),
+              ...(shown.conditions?.length
+                ? [['Conditions not met', shown.conditions.join(', ')] as const]
+                : []),
+              ...(shown.shadow
+                ? [['The shadow says', <Said key="shadow" shadow={shown.shadow} />] as const]
+                : []),
               ['Checks', shown.constraints_evaluated.map(words).join(', ')],
               ...(shown.pii.length === 0
                 ? []
@@ -120,3 +126,11 @@ export default function AttestationPage(): ReactNode {
     </>
   );
 }
+
+/** What the policy that the gate tries would have decided. */
+const Said = ({ shadow }: { readonly shadow: NonNullable<Attestation['shadow']> }): ReactNode => (
+  <>
+    {shadow.decision === null ? 'it cannot be known' : <Badge value={shadow.decision} />}{' '}
+    {shadow.reason === null ? '' : words(shadow.reason)} {shadow.condition ?? ''}
+  </>
+);

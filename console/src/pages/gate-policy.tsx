@@ -15,6 +15,7 @@ import {
   numberOf,
   textOf,
 } from './gate-answers.tsx';
+import { TryFirst } from './gate-dry-run.tsx';
 
 /** What the form holds, as text; empty is no limit. */
 interface Draft extends AnswersDraft {
@@ -154,6 +155,10 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
   const [json, setJson] = useState<string | null>(null);
   const parsed = useMemo(() => (json === null ? null : parse(json)), [json]);
   const next = parsed === null ? constraintsOf(draft, before.constraints) : parsed.value;
+  const patch = {
+    trust_level: draft.level as 'L1' | 'L2' | 'L3',
+    constraints: patchOf({ ...before.constraints }, { ...(next ?? before.constraints) }),
+  };
   const save = useAction({
     run: () => {
       const ifMatch = tagOf(before);
@@ -161,9 +166,8 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
       const body = {
         name: draft.name.trim(),
         description: description === '' ? null : description,
-        trust_level: draft.level as 'L1' | 'L2' | 'L3',
-        trust_profile: draft.level as 'L1' | 'L2' | 'L3',
-        constraints: patchOf({ ...before.constraints }, { ...(next ?? before.constraints) }),
+        trust_profile: patch.trust_level,
+        ...patch,
       };
       return api.gates.update(before.gate_id, body, ifMatch === undefined ? {} : { ifMatch });
     },
@@ -364,6 +368,7 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
           Changing the policy ends approvals that wait at this gate, because they were asked under the old
           one.
         </p>
+        <TryFirst gateId={before.gate_id} patch={next === null ? null : patch} />
       </div>
     </Form>
   );

@@ -15,9 +15,11 @@ import { JsonView } from '../ui/json-view.tsx';
 import { Limits, useUsage } from '../ui/limits.tsx';
 import { Card, Facts, PageHead, Problem, Tabs, Waiting } from '../ui/page.tsx';
 import { policyInWords } from '../ui/policy.ts';
+import { Sentences } from '../ui/sentences.tsx';
 import { Ago, Time } from '../ui/time.tsx';
 import { DecisionsOverTime } from './decisions-over-time.tsx';
 import { CatalogTab } from './gate-catalog.tsx';
+import { DryRunTab } from './gate-dry-run.tsx';
 import { GatePlayground } from './gate-playground.tsx';
 import { PolicyEditor } from './gate-policy.tsx';
 import { RoutesTab } from './gate-routes.tsx';
@@ -26,6 +28,7 @@ import { RecordChain } from './record-chain.tsx';
 const tabs = [
   { name: '', label: 'Overview', scope: null },
   { name: 'policy', label: 'Policy', scope: 'gates:update' },
+  { name: 'dry-run', label: 'Dry run', scope: null },
   { name: 'routes', label: 'Routes', scope: null },
   { name: 'catalog', label: 'Catalog', scope: null },
   { name: 'try', label: 'Try it', scope: null },
@@ -66,6 +69,8 @@ export default function GatePage(): ReactNode {
       />
       {tab === 'policy' ? (
         <PolicyEditor gate={gate} />
+      ) : tab === 'dry-run' ? (
+        <DryRunTab gate={gate} />
       ) : tab === 'routes' ? (
         <RoutesTab gate={gate} />
       ) : tab === 'catalog' ? (
@@ -123,11 +128,7 @@ function Overview({ gate }: { readonly gate: GateWithStats }): ReactNode {
       {may('attestations:read') && total > 0 ? <DecisionsOverTime gateId={gate.gate_id} /> : null}
       <div className="columns">
         <Card title="Policy in words">
-          <ul className="stack tight">
-            {policyInWords(gate.trust_level, gate.constraints).map((sentence) => (
-              <li key={sentence}>{sentence}</li>
-            ))}
-          </ul>
+          <Sentences of={policyInWords(gate.trust_level, gate.constraints)} />
         </Card>
         {limits.length === 0 ? null : (
           <Card title="Limits">

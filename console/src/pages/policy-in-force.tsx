@@ -4,6 +4,7 @@ import { AgentTrustError, api, type Policy } from '../api/client.ts';
 import { JsonView } from '../ui/json-view.tsx';
 import { Card, Problem, Waiting } from '../ui/page.tsx';
 import { policyDifference, policySentences } from '../ui/policy-difference.ts';
+import { Sentences } from '../ui/sentences.tsx';
 
 const policyQuery = (hash: string) => ({
   queryKey: ['policies', hash],
@@ -66,11 +67,3 @@ function Today({ gateId, then }: { readonly gateId: string; readonly then: Polic
     </>
   );
 }
-
-const Sentences = ({ of }: { readonly of: readonly string[] }): ReactNode => (
-  <ul className="stack tight">
-    {of.map((sentence) => (
-      <li key={sentence}>{sentence}</li>
-    ))}
-  </ul>
-);

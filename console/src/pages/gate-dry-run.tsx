@@ -1,0 +1,146 @@
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { useGo } from '../api/address.ts';
+import { AgentTrustError, api, type Gate, type ShadowPatch, type Shadow as Tried } from '../api/client.ts';
+import { pollMs } from '../api/live.ts';
+import { useSession } from '../api/session.tsx';
+import { useAction } from '../ui/action.ts';
+import { Id } from '../ui/copy.tsx';
+import { Select } from '../ui/field.tsx';
+import { Card, Empty, Facts, Problem, Waiting } from '../ui/page.tsx';
+import { policyDifference } from '../ui/policy-difference.ts';
+import { Sentences } from '../ui/sentences.tsx';
+import { Ago, Time } from '../ui/time.tsx';
+
+/** What a gate tries beside its policy, and what that would change. */
+export function DryRunTab({ gate }: { readonly gate: Gate }): ReactNode {
+  const query = useQuery({
+    queryKey: ['gates', 'shadow', gate.gate_id],
+    queryFn: () => shadowOf(gate.gate_id),
+    refetchInterval: pollMs(),
+  });
+  if (query.isPending) return <Waiting what="the shadow" />;
+  if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  return query.data === null ? (
+    <NoShadow />
+  ) : (
+    <div className="columns">
+      <Shadow gate={gate} shadow={query.data} />
+    </div>
+  );
+}
+
+/** Null: the gate tries nothing. */
+const shadowOf = (gateId: string): Promise<Tried | null> =>
+  api.gates.getShadow(gateId).catch((error: unknown) => {
+    if (error instanceof AgentTrustError && error.code === 'shadow_not_found') return null;
+    throw error;
+  });
+
+function NoShadow(): ReactNode {
+  const { may } = useSession();
+  return (
+    <Empty
+      title="No policy is tried here"
+      action={
+        may('gates:update') ? (
+          <Link to="." search={{ tab: 'policy' }} className="button">
+            Change the policy
+          </Link>
+        ) : undefined
+      }
+    >
+      A policy that is tried decides nothing. Each record says what it would have decided, and nobody who asks
+      notices.
+    </Empty>
+  );
+}
+
+function Shadow({ gate, shadow }: { readonly gate: Gate; readonly shadow: Tried }): ReactNode {
+  const { may } = useSession();
+  const end = useAction({
+    run: () => api.gates.deleteShadow(gate.gate_id),
+    changes: ['gates'],
+    done: 'The trial is over.',
+  });
+  const { gone, added } = policyDifference(bodyOf(gate), bodyOf(shadow));
+  return (
+    <Card title="Tried beside the live policy">
+      <Facts
+        items={[
+          ['Since', <Ago key="since" at={shadow.created_at} />],
+          ['Ends', <Time key="ends" at={shadow.expires_at} />],
+          ['Policy', <Id key="policy" id={shadow.policy_hash} what="hash of the policy" />],
+        ]}
+      />
+      <h3>It would demand</h3>
+      {added.length === 0 ? <p className="soft">Nothing more.</p> : <Sentences of={added} />}
+      <h3>It would not demand any more</h3>
+      {gone.length === 0 ? <p className="soft">It keeps all of today.</p> : <Sentences of={gone} />}
+      {end.error === null ? null : <Problem error={end.error} />}
+      {may('gates:update') ? (
+        <div className="actions">
+          <button
+            type="button"
+            className="button"
+            disabled={end.isPending}
+            onClick={() => end.mutate(undefined)}
+          >
+            End the trial
+          </button>
+        </div>
+      ) : null}
+    </Card>
+  );
+}
+
+const bodyOf = ({
+  trust_level,
+  constraints,
+  routes = [],
+}: Pick<Gate, 'trust_level' | 'constraints' | 'routes'>) => ({
+  ...{ trust_level, constraints, routes, catalog_version: null, catalog_hash: null },
+});
+
+const days = [
+  ['1', 'One day'],
+  ['7', '7 days'],
+  ['30', '30 days'],
+] as const;
+
+/** Beside a policy that is edited: what it would do, before it does it. `patch` null: it cannot be read. */
+export function TryFirst({
+  gateId,
+  patch,
+}: {
+  readonly gateId: string;
+  readonly patch: ShadowPatch | null;
+}): ReactNode {
+  const go = useGo();
+  const [length, setLength] = useState('7');
+  const toDryRun = () => go(`/gates/${gateId}?tab=dry-run`);
+  const shadow = useAction({
+    run: () => api.gates.putShadow(gateId, { ...patch, expires_in_s: Number(length) * 86_400 }),
+    changes: ['gates'],
+    done: 'It is tried from now on. Sidecars follow within 2 seconds.',
+    onDone: toDryRun,
+  });
+  return (
+    <Card title="Before you save">
+      <p className="soft small">See what this policy would decide, while the one of today goes on.</p>
+      <Select label="Time" options={days} value={length} onChange={setLength} />
+      {shadow.error === null ? null : <Problem error={shadow.error} />}
+      <div className="actions">
+        <button
+          type="button"
+          className="button"
+          disabled={patch === null || shadow.isPending}
+          onClick={() => shadow.mutate(undefined)}
+        >
+          Try it from now on
+        </button>
+      </div>
+    </Card>
+  );
+}
