@@ -52,6 +52,7 @@ export interface SidecarAppDeps {
   readonly forwardAuth: ForwardAuthSettings;
   /** Of a gate, in their order. */
   readonly routesOf: (gateId: string) => CompiledRoutes;
+  readonly shadowRoutesOf: (gateId: string) => CompiledRoutes | null;
   readonly streams: Pick<Streams, 'upgrade'>;
   readonly standings: Pick<Standings, 'take'>;
   readonly observed: Observed;

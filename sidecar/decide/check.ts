@@ -82,7 +82,12 @@ export interface OpenCheck extends AnswerableRequest {
   /** The answer, once its record is written. */
   readonly decided: DecisionReply | null;
   /** It was read: `call` has its words, and `request` is what they say. */
-  receive(call: CheckCall, request: RequestFacts, accept: ReceivedCheck['accept']): ReceivedCheck;
+  receive(
+    call: CheckCall,
+    request: RequestFacts,
+    accept: ReceivedCheck['accept'],
+    underShadow?: ReceivedCheck['underShadow'],
+  ): ReceivedCheck;
 }
 
 /** It was read. Its token may still be being verified. */
@@ -95,6 +100,8 @@ export interface ReceivedCheck extends OpenCheck {
   readonly wantsReceipt: boolean;
   /** Throws where the check does not fit its passport. */
   readonly accept: ((passport: VerifiedPassport) => void) | null;
+  /** What it asks for by the routes of the gate's shadow; null: the same. */
+  readonly underShadow: Pick<RequestFacts, 'permissionKey' | 'amountMicroUsd'> | null;
   /** Verification has ended. */
   verified(outcome: TokenOutcome): ReadyCheck;
 }
@@ -140,6 +147,7 @@ export class Check implements OpenCheck {
   proofClaim: ProofClaim | null = null;
   token: TokenOutcome | null = null;
   accept: ReceivedCheck['accept'] = null;
+  underShadow: ReceivedCheck['underShadow'] = null;
   learned: Learned | null = null;
   wantsReceipt = false;
   receipt: ReceiptStatement | null = null;
@@ -181,13 +189,19 @@ export class Check implements OpenCheck {
     return this.place !== -1;
   }
 
-  receive(call: CheckCall, request: RequestFacts, accept: ReceivedCheck['accept']): ReceivedCheck {
+  receive(
+    call: CheckCall,
+    request: RequestFacts,
+    accept: ReceivedCheck['accept'],
+    underShadow: ReceivedCheck['underShadow'] = null,
+  ): ReceivedCheck {
     assert(this.request === null, 'a check is read once');
     this.asked = call.request;
     this.request = request;
     if (request.proof.kind !== 'none') this.shownToken = call.passport;
     this.wantsReceipt = call.request['receipt'] === true;
     this.accept = accept;
+    this.underShadow = underShadow;
     return this as ReceivedCheck;
   }
 

@@ -203,8 +203,9 @@ export class Section {
     check: ReadyCheck,
     { policy: { pii } }: CompiledShadow,
     { kind }: PassportFacts,
-    request: RequestFacts,
+    decided: RequestFacts,
   ): RequestFacts | null {
+    const request = check.underShadow === null ? decided : { ...decided, ...check.underShadow };
     if (kind === 'refused' || pii === null || check.scannedFor === pii.types) return request;
     if (this.#scans.isSpent) return null;
     return this.#scans.spend(() => ({ ...request, pii: scanPii(check.asked, pii.types) }));

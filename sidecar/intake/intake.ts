@@ -125,7 +125,7 @@ export class Intake {
 
   #prepare(
     check: OpenCheck,
-    { call, canonical, passport, accept }: ReadCheck,
+    { call, canonical, passport, accept, underShadow }: ReadCheck,
     whenReady: WhenReady,
   ): ReceivedCheck {
     const { state, verifier } = this.#deps;
@@ -135,7 +135,7 @@ export class Intake {
     else refuseOtherGate(request, check.gateId);
     const facts = parseRequestFacts(request, 'request', canonical);
     refuseHoldWithoutGate(facts, check.gateId);
-    const received = check.receive(call, facts, accept ?? null);
+    const received = check.receive(call, facts, accept ?? null, underShadow ?? null);
     const gate = check.gateId === null ? null : findGate(state, check.gateId, check.caller);
     if (found !== null && found.source === null) received.verified({ kind: 'verified', passport: found });
     else this.#settleToken(received, { token: call.passport, found, gate }, whenReady);

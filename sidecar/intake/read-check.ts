@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { isJsonObject } from '../../shared/crypto/json-object.ts';
 import type { RequestWriter } from '../../shared/crypto/request-writer.ts';
-import type { VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { type CheckCall, isCheckCall, parseCheckBody } from '../../shared/wire/api/check.ts';
 import { assertLossless, assertSafeJson, readJsonText } from '../../shared/wire/api/json.ts';
@@ -15,6 +15,8 @@ export interface ReadCheck {
   readonly passport?: VerifiedPassport | null;
   /** Throws where the check does not fit its passport. */
   readonly accept?: (passport: VerifiedPassport) => void;
+  /** What it asks for by the routes of the gate's shadow. Absent: the same. */
+  readonly underShadow?: Pick<RequestFacts, 'permissionKey' | 'amountMicroUsd'>;
 }
 
 interface UsualCheck {

@@ -5,6 +5,7 @@ import { type CompiledGate, compileGate } from '../../shared/decision/compile-ga
 import { type CompiledRoutes, compileRoutes } from '../../shared/decision/compile-routes.ts';
 import { assert, unreachable } from '../../shared/errors/assert.ts';
 import type { GateShadow } from '../../shared/model/gate.ts';
+import type { GateRoute } from '../../shared/model/gate-route.ts';
 import { holdDefaults } from '../../shared/model/hold.ts';
 import { type DigestWords, type IdDigest, idDigestWords } from '../../shared/model/id-digest.ts';
 import type { AccountId, ApiKeyId } from '../../shared/model/ids.ts';
@@ -52,6 +53,8 @@ export interface ReplicaState {
   readonly gates: Map<string, CompiledGate>;
   /** By gate id; only gates with routes. */
   readonly routes: Map<string, CompiledRoutes>;
+  /** By gate id; only gates whose shadow has other routes. */
+  readonly shadowRoutes: Map<string, CompiledRoutes>;
   /** By key hash. */
   readonly callers: Map<string, KnownCaller>;
   readonly callerHashes: Map<ApiKeyId, string>;
@@ -94,6 +97,7 @@ export function stateOf(
     publicUrl: snapshot.public_url ?? null,
     gates: new Map(),
     routes: new Map(),
+    shadowRoutes: new Map(),
     callers: new Map(),
     callerHashes: new Map(),
     standings: new StatusTable(countOf(snapshot.passport_standings)),
@@ -153,6 +157,7 @@ export function applyChange(state: ReplicaState, change: Change, ed25519: Ed2551
       state.gates.delete(change.body.gate_id);
       state.badRows.delete(rowName('gate', change.body.gate_id));
       state.routes.delete(change.body.gate_id);
+      state.shadowRoutes.delete(change.body.gate_id);
       break;
     case 'api_key.put':
       putCaller(state, change.body);
@@ -181,6 +186,7 @@ export function applyChange(state: ReplicaState, change: Change, ed25519: Ed2551
 
 function putGate(state: ReplicaState, gate: GateBody): void {
   assert(gate.account_id === state.accountId, 'a sidecar receives the gates of its own account only');
+  const shadow = shadowOf(gate);
   const compiled = compileGate(
     {
       gateId: gate.gate_id,
@@ -196,7 +202,7 @@ function putGate(state: ReplicaState, gate: GateBody): void {
       }),
       namesAsker: gate.names_asker ?? false,
       holdExpiresInMs: gate.hold_expires_in_ms ?? holdDefaults.expiresInMs,
-      shadow: shadowOf(gate),
+      shadow,
     },
     gate.catalog
       ? parseCatalogTerms({ prices: gate.catalog, approvals: gate.catalog_approvals ?? [] })
@@ -208,12 +214,21 @@ function putGate(state: ReplicaState, gate: GateBody): void {
   state.badRows.delete(rowName('gate', gate.gate_id));
   if (routes.length > 0) state.routes.set(gate.gate_id, routes);
   else state.routes.delete(gate.gate_id);
+  const others = shadow === null || isSameRoutes(shadow.routes, gate.routes) ? null : shadow.routes;
+  if (others === null) state.shadowRoutes.delete(gate.gate_id);
+  else state.shadowRoutes.set(gate.gate_id, compileRoutes(others));
 }
+
+const isSameRoutes = (routes: readonly GateRoute[], told: GateBody['routes']): boolean =>
+  JSON.stringify(routes) === JSON.stringify(parseGateRoutes(told ?? []));
 
 /** Null: there is none, or one of a later version, which this one must not fail on. */
 function shadowOf({
   shadow,
-}: GateBody): Pick<GateShadow, 'trustLevel' | 'constraints' | 'policyHash' | 'expiresAtMs'> | null {
+}: GateBody): Pick<
+  GateShadow,
+  'trustLevel' | 'constraints' | 'routes' | 'policyHash' | 'expiresAtMs'
+> | null {
   const told = readShadowBody(shadow);
   if (told === null) return null;
   try {
@@ -222,6 +237,7 @@ function shadowOf({
       expiresAtMs: told.expires_at_ms,
       trustLevel: told.trust_level,
       constraints: parseConstraints(told.constraints, { param: 'constraints', of: 'gate' }),
+      routes: parseGateRoutes(told.routes ?? []),
     };
   } catch {
     return null;

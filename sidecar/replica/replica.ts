@@ -150,6 +150,11 @@ export class Replica {
     return this.#state?.routes.get(gateId) ?? noRoutes;
   }
 
+  /** Those of its shadow; null: it has none, or the same. */
+  shadowRoutes(gateId: string): CompiledRoutes | null {
+    return this.#state?.shadowRoutes.get(gateId) ?? null;
+  }
+
   /** Null for a key that is unknown, deleted or expired. `keyHash` is lower-case hex. */
   caller(keyHash: string, nowMs: UnixMillis): KnownCaller | null {
     const caller = this.#state?.callers.get(keyHash) ?? null;

@@ -81,6 +81,7 @@ async function start(options: OneSidecarOptions, started: Teardown): Promise<One
     origin: () => origin,
     forwardAuth: options.forwardAuth,
     routesOf: (gateId) => replica.routes(gateId),
+    shadowRoutesOf: (gateId) => replica.shadowRoutes(gateId),
     observed: { ...core, server },
     requestsUrl: `${options.controlPlane.origin}/access/v1/requests`,
     openApi,

@@ -6,6 +6,7 @@ import { dayMs, hourMs, secondMs } from '../../shared/model/time.ts';
 import { until } from '../support/base/until.ts';
 import { type Reply, startOwnApi } from '../support/service/api.ts';
 import { expectError } from '../support/service/expect-error.ts';
+import { askForward } from '../support/service/forward-auth.ts';
 import { useApi, useSidecar } from '../support/service/use-api.ts';
 import { subscribe } from '../support/service/webhooks.ts';
 
@@ -218,6 +219,29 @@ describe.each(doors)('records of %s', (_, check) => {
     expect(answers).toEqual([null, null, 'spend_limit_exceeded']);
     expect((await api.call({ url: '/v1/approvals?status=pending' })).body.items).toEqual([]);
   });
+});
+
+it('reads a request at the per-gate address by its own routes', async () => {
+  const id = await newGate({
+    constraints: { spend_limits: { per_transaction_usd: 50, unpriced: 'permit' } },
+    routes: [{ path: '/orders/*', permission_key: 'orders:create' }],
+  });
+  const { jwt } = await api.issuePassport();
+  const routes = [
+    { path: '/orders/:id/refund', permission_key: 'orders:refund' },
+    { path: '/orders/*', permission_key: 'orders:create', amount_usd: 60 },
+  ];
+  const { policy_hash } = (await put(id, { routes })).body;
+  await sidecar.caughtUp();
+  const ask = async (path: string) => {
+    const headers = [['Authorization', `Passport ${jwt}`] as const];
+    const answer = await askForward(sidecar, { target: `/${id}${path}`, headers });
+    expect(answer).toMatchObject({ status: 200, decision: 'PERMIT' });
+    return shadowOf(answer?.attestationId ?? '');
+  };
+  const blocked = (reason: string) => ({ condition: null, decision: 'BLOCK', policy_hash, reason });
+  expect(await ask('/orders/7/refund')).toEqual(blocked('permission_not_granted'));
+  expect(await ask('/orders/7')).toEqual(blocked('spend_limit_exceeded'));
 });
 
 it('leaves a gate test without a word about it', async () => {

@@ -2,7 +2,10 @@ import type { RequestWriter } from '../../../shared/crypto/request-writer.ts';
 import type { CompiledRoutes } from '../../../shared/decision/compile-routes.ts';
 import { ApiError } from '../../../shared/errors/api-error.ts';
 import type { PassportId, RequestId } from '../../../shared/model/ids.ts';
+import { parseUsd } from '../../../shared/model/money.ts';
+import type { PermissionKey } from '../../../shared/model/permission.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
+import type { RequestObject } from '../../../shared/wire/api/check.ts';
 import type { CheckHead, OpenCheck } from '../../decide/check.ts';
 import { type CheckReply, type CheckResponder, errorReply } from '../../decide/replies.ts';
 import type { IgnoredBody, Reply, RequestHead, Responder } from '../../http/server.ts';
@@ -22,6 +25,8 @@ export interface ForwardAuthSettings {
 interface ForwardAuthDeps {
   /** Of a gate, in their order. */
   readonly routesOf: (gateId: string) => CompiledRoutes;
+  /** Of its shadow; null: it has none, or the same. */
+  readonly shadowRoutesOf: (gateId: string) => CompiledRoutes | null;
   readonly intake: Pick<Intake, 'admit' | 'admitPeer' | 'refuseUnknownGate' | 'open' | 'ask' | 'moment'>;
   readonly writer: RequestWriter;
 }
@@ -50,7 +55,7 @@ export class ForwardAuth {
     { gateId, pathBelow }: { readonly gateId: string; readonly pathBelow: string },
     { requestId, nowMs }: { readonly requestId: RequestId; readonly nowMs: UnixMillis },
   ): Reply | IgnoredBody {
-    const { intake, writer, routesOf } = this.#deps;
+    const { intake, writer, routesOf, shadowRoutesOf } = this.#deps;
     const { passport, key } = this.#reader.credentials(head.headers);
     const { traceparent, tracestate } = head;
     const admitted = { requestId, gateId, traceparent, tracestate, ...this.#admit(head, key, gateId, nowMs) };
@@ -62,7 +67,12 @@ export class ForwardAuth {
       return errorAnswer(errorReply(error, requestId), shown.kind);
     }
     const { request, withoutPermission } = this.#reader.read(head, pathBelow, routesOf(gateId));
-    const read = canonicalCheck({ passport: shown.token, request }, writer, false);
+    const check = canonicalCheck({ passport: shown.token, request }, writer, false);
+    const others = shadowRoutesOf(gateId);
+    const read =
+      others === null
+        ? check
+        : { ...check, underShadow: routedOf(this.#reader.read(head, pathBelow, others).request) };
     return {
       ignoresBody: true,
       handle: (_body, responder) =>
@@ -89,6 +99,12 @@ export class ForwardAuth {
     });
   }
 }
+
+/** What follows from the routes. */
+const routedOf = ({ permission_key: key, amount }: RequestObject): NonNullable<ReadCheck['underShadow']> => ({
+  permissionKey: (key as PermissionKey | undefined) ?? null,
+  amountMicroUsd: typeof amount === 'number' ? parseUsd(amount) : null,
+});
 
 /** One question on its way. A decision names the passport, if that verified. */
 class ForwardedCheck implements CheckResponder {

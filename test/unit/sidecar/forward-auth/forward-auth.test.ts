@@ -39,6 +39,7 @@ function admission(trust: 'loopback' | 'none', remoteAddress: string, key = ''):
       },
       writer: new RequestWriter(),
       routesOf: () => [],
+      shadowRoutesOf: () => null,
     },
     { trust, headers: [] },
   );
@@ -97,6 +98,7 @@ describe('a question', () => {
         },
         writer: new RequestWriter(),
         routesOf: () => [],
+        shadowRoutesOf: () => null,
       },
       { trust: 'loopback', headers: [] },
     );
