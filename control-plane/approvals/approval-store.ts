@@ -1,3 +1,4 @@
+import type { ShadowVerdict } from '../../shared/decision/shadow.ts';
 import { must } from '../../shared/errors/assert.ts';
 import type { Approval, ApprovalStatus, PresentedApproval } from '../../shared/model/approval.ts';
 import type { PiiFinding } from '../../shared/model/attestation.ts';
@@ -40,6 +41,8 @@ export interface StoredApproval extends Approval {
   readonly requesters: readonly UserId[] | null;
   /** The first request named its passport without the token. */
   readonly isAsserted: boolean;
+  /** What the shadow of its gate said to the first request; null: there was none. */
+  readonly shadow: ShadowVerdict | null;
 }
 
 /** An approval without the answers of people, which lie in a table of their own. */
@@ -73,7 +76,7 @@ const columns = (sql: Database | Transaction) => sql`
   resolved_at_ms AS "resolvedAtMs", resolved_by AS "resolvedBy", note,
   constraints_evaluated AS "constraintsEvaluated", pii, passport_account_id AS "passportAccountId",
   passport_mode AS "passportMode", gate_account_id AS "gateAccountId", gate_mode AS "gateMode",
-  expires_in_ms AS "expiresInMs", holds, requesters, asserted AS "isAsserted"`;
+  expires_in_ms AS "expiresInMs", holds, requesters, asserted AS "isAsserted", shadow`;
 
 const isBoundTo = (sql: Database | Transaction, to: ApprovalBinding) => sql`
   passport_id = ${to.passportId} AND gate_id = ${to.gateId} AND gate_version = ${to.gateVersion}
@@ -110,7 +113,7 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
     INSERT INTO approvals (
       approval_id, status, passport_id, agent_id, gate_id, gate_version, request_hash, permission_key,
       amount_micro_usd, constraints_evaluated, pii, passport_account_id, passport_mode, gate_account_id, gate_mode,
-      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms, display, requesters, asserted)
+      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms, display, requesters, asserted, shadow)
     VALUES (
       ${approval.approvalId}, ${approval.status}, ${approval.passportId}, ${approval.agentId}, ${approval.gateId},
       ${approval.gateVersion}, ${approval.requestHash}, ${approval.permissionKey}, ${approval.amountMicroUsd},
@@ -119,7 +122,8 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
       ${approval.createdAtMs}, ${approval.expiresInMs}, ${approval.expiresAtMs},
       ${JSON.stringify(approval.holds)}::text::jsonb, ${approval.expiresAtMs},
       ${approval.display === null ? null : JSON.stringify(approval.display)}::text::jsonb,
-      ${approval.requesters === null ? null : [...approval.requesters]}::text[], ${approval.isAsserted})
+      ${approval.requesters === null ? null : [...approval.requesters]}::text[], ${approval.isAsserted},
+      ${approval.shadow === null ? null : JSON.stringify(approval.shadow)}::text::json)
     ON CONFLICT DO NOTHING`;
   return inserted.count === 1;
 }

@@ -1,4 +1,9 @@
-import { emptyExtras, type RecordExtras, type Resolution } from '../../shared/model/attestation.ts';
+import {
+  emptyExtras,
+  noCarried,
+  type RecordExtras,
+  type Resolution,
+} from '../../shared/model/attestation.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { appendRecords, type NewRecord } from '../attestations/append-records.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
@@ -88,6 +93,7 @@ const resolutionRecord = (
     trustLevel: approval.trustLevel,
     approvalId: approval.approvalId,
     asserted: approval.isAsserted,
+    carried: approval.shadow === null ? null : { ...noCarried, shadow: approval.shadow },
   },
   passportOwner: { accountId: approval.passportAccountId, mode: approval.passportMode },
   gateOwner: { accountId: approval.gateAccountId, mode: approval.gateMode },

@@ -4,6 +4,7 @@
  */
 
 import type { VerifiedPassport } from '../../shared/decision/facts.ts';
+import type { ShadowVerdict } from '../../shared/decision/shadow.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert } from '../../shared/errors/assert.ts';
 import type { ApprovalDisplay } from '../../shared/model/approval.ts';
@@ -55,6 +56,8 @@ export interface NewApproval {
   readonly owner: string | null;
   /** It names its passport without the token (contract §16). */
   readonly isAsserted: boolean;
+  /** See StoredApproval. */
+  readonly shadow: ShadowVerdict | null;
   readonly constraintsEvaluated: readonly CheckName[];
   readonly pii: readonly PiiFinding[];
   /**
@@ -189,6 +192,7 @@ function toApproval(wanted: NewApproval): Omit<StoredApproval, 'requesters'> {
     gateAccountId: gate.accountId,
     gateMode: gate.mode,
     isAsserted: wanted.isAsserted,
+    shadow: wanted.shadow,
     expiresInMs,
     holds,
   };

@@ -186,6 +186,7 @@ export class CheckRun {
       askedBy: this.call.caller.actor.id,
       owner: passport?.owner ?? null,
       isAsserted: this.call.verdict.kind === 'named',
+      shadow: this.#shadow(),
       constraintsEvaluated: decision.evaluated,
       pii: decision.pii,
       expiresInMs: must(expiresInMs, 'a SUSPEND that waits for nothing yet opens an approval'),

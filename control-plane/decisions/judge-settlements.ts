@@ -2,6 +2,7 @@ import { type DrawnWindow, drawnName, moneyOf } from '../../shared/decision/wind
 import { must } from '../../shared/errors/assert.ts';
 import { limits } from '../../shared/model/limits.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { parseCarried } from '../../shared/wire/evidence/carried-members.ts';
 import type {
   ArrivedPermit,
   SettlementAnswer,
@@ -105,6 +106,7 @@ export const judgeSuspends = (
         display: settlement.display ?? null,
         // A sidecar knows passports by their tokens alone.
         isAsserted: false,
+        shadow: parseCarried({ shadow: settlement.shadow })?.shadow ?? null,
         askedBy: settlement.asked_by === undefined ? null : (settlement.asked_by ?? sender.keyId),
         owner: settlement.owner ?? null,
         constraintsEvaluated: settlement.constraints_evaluated,

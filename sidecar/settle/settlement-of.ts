@@ -57,6 +57,8 @@ export function suspendOf(
     ...(gate.namesAsker && { asked_by: about.askedBy }),
     ...namedBy(made, 'owner'),
     constraints_evaluated: decision.evaluated,
+    // A control plane that has told a shadow knows the member.
+    ...(made.shadow !== null && { shadow: made.shadow }),
     pii: decision.pii,
     expires_in_ms: must(
       decision.approvalExpiresInMs,

@@ -197,6 +197,20 @@ describe.each(doors)('records of %s', (_, check) => {
     expect(await shadowOf(body.attestation_id)).toEqual(verdict);
   });
 
+  it('say it of a SUSPEND once it has ended, as it was when a person was asked', async () => {
+    const id = await newGate({ constraints: { approvals: { above_usd: 10 } } });
+    const { jwt, passport_id } = await api.issuePassport();
+    const { policy_hash } = (await put(id, { constraints: { approvals: null } })).body;
+    await sidecar.caughtUp();
+    const { body } = await check(id, jwt, order);
+    expect(body).toMatchObject({ decision: 'SUSPEND' });
+    await api.call({ method: 'DELETE', url: `/v1/gates/${id}/shadow` });
+    await api.call({ method: 'POST', url: `/v1/approvals/${body.approval_id}/deny` });
+    const list = (await api.call({ url: `/v1/attestations?passport_id=${passport_id}` })).body.attestations;
+    const verdict = { condition: null, decision: 'PERMIT', policy_hash, reason: null };
+    expect(list).toMatchObject([{ decision: 'SUSPEND', resolution: 'denied', shadow: verdict }]);
+  });
+
   it('say nothing of one that has expired, and nothing without one', async () => {
     const id = await newGate();
     const { jwt } = await api.issuePassport();

@@ -14,6 +14,7 @@ import { counterKey, isMoney } from '../../quota/counter.ts';
 import { DisplayInTransit } from '../api/display.ts';
 import { closed, nullable } from '../api/fields.ts';
 import { shapeReader, type Wire } from '../api/shape.ts';
+import { CarriedAnswer } from '../evidence/carried-members.ts';
 import {
   type Malformed,
   parseBatchItem,
@@ -136,6 +137,8 @@ const SuspendSettlement = closed({
   /** Whom the token names, which another token of the subject may not. Of issuers of others alone. */
   owner: Type.Optional(Type.String({ minLength: 1, maxLength: limits.ownerCharsMax })),
   constraints_evaluated: CheckNames,
+  /** What the shadow of the gate says. Absent: it has none. */
+  shadow: CarriedAnswer.properties.shadow,
   pii: Findings,
   expires_in_ms: Type.Integer({ minimum: 1, maximum: limits.approvalExpiryMsMax }),
   /**

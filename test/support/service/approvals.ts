@@ -134,6 +134,7 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
     display: request.display ?? null,
     owner: null,
     isAsserted: false,
+    shadow: null,
     askedBy: request.askedBy === undefined ? 'key_of_the_test' : request.askedBy,
     constraintsEvaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
     pii: [{ pointer: '/customer/email', type: 'email' }],
