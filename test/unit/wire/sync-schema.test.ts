@@ -58,7 +58,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:e3dc113bb5968b7a044d5f2c25f318d56110470697c60921535199e33c664813',
+      shapes: 'sha256:1dd93cd36a1613cfb7cce12e7c0276e7d6784595dd2f6bed27bcc98ac9386c5c',
     });
   });
 });
