@@ -44,7 +44,8 @@ function equals(left: unknown, right: unknown, budget: StepBudget): boolean | Fa
     if (typeof right !== 'string' || left.length !== right.length) return false;
     return takeText(budget, left.length) ? left === right : overBudget;
   }
-  if (left === right) return typeof left !== 'object' || left === null || equalsWhole(left, right, budget);
+  if (left === right && !(left instanceof Double))
+    return typeof left !== 'object' || left === null || equalsWhole(left, right, budget);
   if (typeof left !== 'object' && typeof right !== 'object') {
     // Beyond 2^53 an int is a bigint and a double a number: JavaScript compares them as they are.
     // biome-ignore lint/suspicious/noDoubleEquals: across number and bigint
@@ -253,5 +254,6 @@ export function itemAt(operand: Value, key: Value): Outcome {
     return at in operand && at >= 0 ? (operand[at] as Value) : new Failure('the list has no such item');
   }
   if (!isMap(operand)) return mismatch('_[_]', operand, key);
-  return entryOf(operand, key) ?? new Failure('the map has no such key');
+  const value = entryOf(operand, key);
+  return value === undefined ? new Failure('the map has no such key') : value;
 }
