@@ -71,10 +71,13 @@ describe('the client for Python, with Python of Debian and of PATH', () => {
   // `unittest` prints how many tests have run, and that nothing has failed.
   const allPassed = /^Ran [1-9]\d* tests? in [\s\S]*^OK/m;
 
-  it.each(['test_agent', 'test_failures', 'test_guard', 'test_verify'])('passes %s', async (name) => {
-    const outputs = await Promise.all(interpreters.map((python) => runUnittest(python, name, env)));
-    for (const output of outputs) expect(output).toMatch(allPassed);
-  });
+  it.each(['test_agent', 'test_conditions', 'test_failures', 'test_guard', 'test_verify'])(
+    'passes %s',
+    async (name) => {
+      const outputs = await Promise.all(interpreters.map((python) => runUnittest(python, name, env)));
+      for (const output of outputs) expect(output).toMatch(allPassed);
+    },
+  );
 
   it('passes test_service', async () => {
     // One after the other: they list and change the same things.

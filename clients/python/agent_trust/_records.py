@@ -169,10 +169,10 @@ def _text(value: Any) -> str:
         return "{" + ",".join(f"{_text(name)}:{_text(value[name])}" for name in names) + "}"
     if isinstance(value, list):
         return "[" + ",".join(_text(each) for each in value) + "]"
-    return _number(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    return number_text(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
     """As ECMAScript writes it. The digits are those of Python; the exponent begins elsewhere."""
     if value.is_integer() and abs(value) < 1e21:
         return format(Decimal(repr(value)), "f").removesuffix(".0")
