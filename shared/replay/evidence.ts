@@ -1,4 +1,4 @@
-import { type CompiledPolicy, compileGate, noGate } from '../decision/compile-gate.ts';
+import { type CompiledGate, type CompiledPolicy, compileGate, noGate } from '../decision/compile-gate.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
 import type { PassportStanding, VerifiedPassport } from '../decision/facts.ts';
 import { type DrawnOf, windowsOf } from '../decision/windows-of.ts';
@@ -193,28 +193,40 @@ export class Evidence {
     return known;
   }
 
-  #compile(
-    policyHash: string,
-    gate: Pick<Parameters<typeof compileGate>[0], 'gateId' | 'accountId' | 'mode'>,
-  ): CompiledPolicy | Unjudged {
+  #compile(policyHash: string, gate: PolicyHolder): CompiledPolicy | Unjudged {
     const body = this.#policies.get(policyHash);
     if (body === undefined) return 'policy_missing';
-    const { trust_level: trustLevel, catalog_hash: hash } = body;
-    const constraints = constraintsOf(body['constraints'], 'gate');
+    const { catalog_hash: hash } = body;
     const catalog = typeof hash === 'string' ? (this.#catalogs.get(hash) ?? null) : null;
-    if (constraints === null || !isTrustTier(trustLevel)) return 'policy_unknown';
-    if (typeof hash === 'string' && catalog === null) return 'policy_unknown';
-    return compileGate(
-      { ...gate, trustLevel, constraints, policyHash, version: 1, policyVersion: 1 },
-      catalog,
-    );
+    return compileStatedPolicy({ ...gate, policyHash }, body, catalog) ?? 'policy_unknown';
   }
 
   #learnCatalog({ content_hash: hash, permissions }: Readonly<Record<string, unknown>>): void {
-    const entries = Array.isArray(permissions) ? permissions.map(parseCatalogEntry) : [null];
-    const isKnown = (entry: CatalogEntry | null): entry is CatalogEntry => entry !== null;
-    this.#catalogs.set(String(hash), entries.every(isKnown) ? catalogTerms(entries) : null);
+    const entries = Array.isArray(permissions) ? permissions : [null];
+    this.#catalogs.set(String(hash), statedCatalogTerms(entries));
   }
+}
+
+type PolicyHolder = Pick<Parameters<typeof compileGate>[0], 'gateId' | 'accountId' | 'mode'>;
+
+/** Null: this version does not know all that is in it. `catalog`: the one that it names. */
+export function compileStatedPolicy(
+  gate: PolicyHolder & { readonly policyHash: string },
+  body: Readonly<Record<string, unknown>>,
+  catalog: CatalogTerms | null,
+): CompiledGate | null {
+  const { trust_level: trustLevel, catalog_hash: hash } = body;
+  const constraints = constraintsOf(body['constraints'], 'gate');
+  if (constraints === null || !isTrustTier(trustLevel)) return null;
+  if (typeof hash === 'string' && catalog === null) return null;
+  return compileGate({ ...gate, trustLevel, constraints, version: 1, policyVersion: 1 }, catalog);
+}
+
+/** Null: this version does not know all entries. */
+export function statedCatalogTerms(entries: readonly unknown[]): CatalogTerms | null {
+  const parsed = entries.map(parseCatalogEntry);
+  const isKnown = (entry: CatalogEntry | null): entry is CatalogEntry => entry !== null;
+  return parsed.every(isKnown) ? catalogTerms(parsed) : null;
 }
 
 /** Whether it is a PERMIT by an approval that was asked for. */
@@ -236,16 +248,23 @@ function readPassport(body: SignedPassport['body']): KnownPassport | Unjudged {
   if (body.removed === true || body.token_hash === undefined) return 'passport_removed';
   // What it may do is in each of its tokens.
   if (body.token_hash === 'federated') return 'passport_federated';
-  const { permissions = [], trust_tier: trustTier = 'L1', issued_at: issuedAt = '' } = body;
-  const constraints = constraintsOf(body.constraints, 'passport');
-  const issuedAtMs = parseTime(issuedAt);
-  const expiresAtMs = typeof body.expires_at === 'string' ? parseTime(body.expires_at) : null;
-  if (constraints === null || issuedAtMs === null) return 'policy_unknown';
+  const passport = compileStatedPassport(body);
+  if (passport === null) return 'policy_unknown';
   const changes = (body.status_changes ?? []).map(({ at, status }) => ({
     atMs: parseTime(at) ?? latestUnixMs,
     status,
   }));
-  const passport = compilePassport(
+  return { passport, changes, isCut: (body.status_changes_omitted ?? 0) > 0 };
+}
+
+/** A passport of this service as it was issued. Null: this version does not know all that is in it. */
+export function compileStatedPassport(body: SignedPassport['body']): VerifiedPassport | null {
+  const { permissions = [], trust_tier: trustTier = 'L1', issued_at: issuedAt = '' } = body;
+  const constraints = constraintsOf(body.constraints, 'passport');
+  const issuedAtMs = parseTime(issuedAt);
+  const expiresAtMs = typeof body.expires_at === 'string' ? parseTime(body.expires_at) : null;
+  if (constraints === null || issuedAtMs === null) return null;
+  return compilePassport(
     {
       passportId: body.passport_id as PassportId,
       issuerId: body.issuer_id as IssuerId,
@@ -265,11 +284,10 @@ function readPassport(body: SignedPassport['body']): KnownPassport | Unjudged {
     },
     {
       keyId: body.token_signing_key_id ?? '',
-      tokenHash: body.token_hash,
+      tokenHash: body.token_hash ?? '',
       digests: new Int32Array(0) as DigestWords,
     },
   );
-  return { passport, changes, isCut: (body.status_changes_omitted ?? 0) > 0 };
 }
 
 /** Null: it does not say what it permits. */
