@@ -31,6 +31,8 @@ import { build } from './app.ts';
 import { dueApprovals } from './approvals/approval-store.ts';
 import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import { recordFormOf } from './attestations/record-form.ts';
+import { dueBacktests } from './backtests/backtest-store.ts';
+import { startBacktests } from './backtests/keep-backtests.ts';
 import { connectionShares } from './base/connection-shares.ts';
 import type { Database } from './base/database.ts';
 import { startChannelMessages } from './channels/deliver-messages.ts';
@@ -315,6 +317,7 @@ const pulseParts = (deps: Deps & Pick<Base, 'clock'>): readonly PulsePart<never>
   wakingPart('approvals', deps.sql, dueApprovals),
   wakingPart('holds', deps.sql, dueHolds),
   wakingPart('outcomes', deps.sql, dueReported),
+  wakingPart('backtests', deps.sql, dueBacktests),
 ];
 
 /** What runs beside the requests. */
@@ -329,6 +332,7 @@ function startLoops(deps: Deps, started: Teardown): void {
     approvals: startApprovalSweep,
     holds: startHoldSweep,
     'reported outcomes': startApplyingOutcomes,
+    backtests: startBacktests,
     statistics: startStatisticsTrim,
     'used proofs': startProofTrim,
   };

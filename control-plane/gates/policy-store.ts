@@ -61,7 +61,11 @@ export async function keepShadowPolicy(
   return hash;
 }
 
-async function newestCatalog(tx: Transaction, gateId: GateId): Promise<CatalogVersion | null> {
+/** Null: none was published. */
+export async function newestCatalog(
+  tx: Database | Transaction,
+  gateId: GateId,
+): Promise<CatalogVersion | null> {
   const [row] = await tx<CatalogVersion[]>`
     SELECT version, content_hash AS "contentHash" FROM catalogs WHERE gate_id = ${gateId}
     ORDER BY version DESC LIMIT 1`;

@@ -6,12 +6,14 @@ import * as account from '../../shared/wire/api/account.ts';
 import * as apiKey from '../../shared/wire/api/api-key.ts';
 import * as approval from '../../shared/wire/api/approval.ts';
 import { Vocabulary } from '../../shared/wire/api/authzen-vocabulary.ts';
+import * as backtest from '../../shared/wire/api/backtest.ts';
 import * as catalog from '../../shared/wire/api/catalog.ts';
 import * as channel from '../../shared/wire/api/channel.ts';
 import * as check from '../../shared/wire/api/check.ts';
 import * as checkBatch from '../../shared/wire/api/check-batch.ts';
 import * as constraints from '../../shared/wire/api/constraints.ts';
 import * as decision from '../../shared/wire/api/decision.ts';
+import * as difference from '../../shared/wire/api/difference.ts';
 import { DiscoveryAnswer } from '../../shared/wire/api/discovery.ts';
 import { ErrorAnswer } from '../../shared/wire/api/error.ts';
 import * as federation from '../../shared/wire/api/federation.ts';
@@ -81,6 +83,10 @@ export const namedSchemas = {
   ShadowPatch: shadow.ShadowPatch,
   Shadow: shadow.ShadowAnswer,
   ShadowDeletion: shadow.ShadowDeletion,
+  BacktestRequest: backtest.BacktestRequest,
+  Backtest: backtest.BacktestAnswer,
+  Difference: difference.DifferenceAnswer,
+  DifferentDecisions: difference.DifferentDecisions,
   GatePolicy: policy.GatePolicyItem,
   GatePolicyPage: PageAnswer(policy.GatePolicyItem),
   PolicyBody: policy.PolicyBody,

@@ -5,7 +5,15 @@ import { tellingTrouble } from '../../shared/runtime/tell-trouble.ts';
 import type { Database, Transaction } from '../base/database.ts';
 
 /** What waits in the database until a loop of some replica does it. */
-export type Work = 'deliveries' | 'messages' | 'approvals' | 'holds' | 'outcomes' | 'keys' | 'history';
+export type Work =
+  | 'deliveries'
+  | 'messages'
+  | 'approvals'
+  | 'holds'
+  | 'outcomes'
+  | 'keys'
+  | 'history'
+  | 'backtests';
 
 /**
  * Who wakes the loops of a pool: the commit of a transaction that has queued something here, and the pulse

@@ -43,6 +43,7 @@ export const catalogue = {
   gate_not_found: { status: 404, message: 'No such gate.' },
   shadow_not_found: { status: 404, message: 'This gate has no shadow in force.' },
   catalog_not_found: { status: 404, message: 'This gate has no published catalog.' },
+  backtest_not_found: { status: 404, message: 'No such backtest: they are kept for 7 days.' },
   policy_not_found: { status: 404, message: 'None of your gates has had a policy of this hash.' },
   issuer_not_found: { status: 404, message: 'No such issuer.' },
   template_not_found: { status: 404, message: 'No such template.' },
@@ -84,6 +85,10 @@ export const catalogue = {
   spend_limit_exceeded: {
     status: 409,
     message: 'A limit, or what was approved, has no room for the amount beyond the hold.',
+  },
+  backtest_running: {
+    status: 409,
+    message: 'Another backtest of the account is running. Wait for its end, or cancel it with DELETE.',
   },
   channel_name_conflict: { status: 409, message: 'Another channel of this mode has this name.' },
   email_conflict: { status: 409, message: 'This email address already belongs to a user of the account.' },

@@ -6,6 +6,7 @@ export type ApiKeyId = Branded<string, 'ApiKeyId'>;
 export type ApprovalId = Branded<string, 'ApprovalId'>;
 export type AttestationId = Branded<string, 'AttestationId'>;
 export type AuditId = Branded<string, 'AuditId'>;
+export type BacktestId = Branded<string, 'BacktestId'>;
 export type ChannelId = Branded<string, 'ChannelId'>;
 export type DeliveryId = Branded<string, 'DeliveryId'>;
 export type EventId = Branded<string, 'EventId'>;
@@ -30,6 +31,7 @@ interface IdTypes {
   readonly appr: ApprovalId;
   readonly att: AttestationId;
   readonly aud: AuditId;
+  readonly bt: BacktestId;
   readonly chan: ChannelId;
   readonly dlv: DeliveryId;
   readonly evt: EventId;

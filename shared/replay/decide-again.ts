@@ -199,10 +199,7 @@ const agree = ({ decision }: AttestationRecord, one: Decision, another: Decision
   one.outcome === another.outcome && (one.outcome === decision || one.reason === another.reason);
 
 /** Whether the record passed the check. */
-export function hasPassed(
-  { constraintsEvaluated: checks, decision, reason }: AttestationRecord,
-  name: CheckName,
-) {
+function hasPassed({ constraintsEvaluated: checks, decision, reason }: AttestationRecord, name: CheckName) {
   if (!checks.includes(name)) return false;
   // A presented approval is looked at right after the permission, and has no name of its own.
   return decision !== 'BLOCK' || checks.at(-1) !== name || (reason !== null && reason in presentedStates);

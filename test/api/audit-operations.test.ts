@@ -17,6 +17,8 @@ const noChanges = [
   'reportOutcome',
   'extendHold',
   'testGate',
+  'startBacktest',
+  'cancelBacktest',
   'reportMcpTools',
   'showReceipt',
   'tryToken',

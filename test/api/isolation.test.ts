@@ -37,6 +37,7 @@ const rooms: readonly Room[] = [
     calls: [
       ['GET', ''],
       ['PUT', '', { name: 'taken over' }],
+      ['POST', '/backtest', {}],
       ['PUT', '/shadow', { trust_level: 'L2' }],
       ['GET', '/shadow'],
       ['DELETE', '/shadow'],

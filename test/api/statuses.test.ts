@@ -655,6 +655,13 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     request: { gate_id: nobodys('/gates/{id}').split('/').at(-1) },
   }),
   'getPolicy policy_not_found': async () => api.call({ url: `/v1/policies/sha256:${'0'.repeat(64)}` }),
+  'startBacktest backtest_running': async () => {
+    const { key } = await api.createAccount();
+    const { gate_id } = await api.createGate({}, key);
+    const call = { url: `/v1/gates/${gate_id}/backtest`, body: {}, key };
+    await api.call(call);
+    return api.call(call);
+  },
   'getShadow shadow_not_found': async () =>
     api.call({ url: `/v1/gates/${(await api.createGate()).gate_id}/shadow` }),
   'deleteShadow shadow_not_found': async () =>

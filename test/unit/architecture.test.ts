@@ -59,7 +59,7 @@ const controlPlane: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['log', 'mcp-pins', 'oidc', 'passkeys', 'statistics'],
     ['approvals', 'outcomes', 'wallets'],
   ],
-  policy: [['gates'], ['catalogs', 'decisions', 'receipts', 'standing-approvals']],
+  policy: [['gates'], ['backtests', 'catalogs', 'decisions', 'receipts', 'standing-approvals']],
   surface: [
     ['authzen', 'console', 'operations', 'recovery'],
     ['openapi'],

@@ -10,6 +10,7 @@ import { migratedTables } from '../support/base/migrated-tables.ts';
 
 /** Files that remove a bounded number of old rows at a time. */
 const trims: Readonly<Record<string, string>> = {
+  backtests: 'backtests/backtest-store.ts',
   ...{ approvals: 'approvals/approval-store.ts', changes: 'sync/feed-store.ts' },
   ...{ channel_messages: 'channels/deliver-messages.ts', decision_counts: 'statistics/read-statistics.ts' },
   ...{

@@ -18,6 +18,7 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
     ...['record_form', 'record_names', 'records', 'retentions', 'sidecar_epochs'],
   ],
   ...{ audit: ['audit_chains', 'audit_entries'], authzen: ['authzen_vocabularies'] },
+  backtests: ['backtests'],
   ...{ catalogs: ['catalogs', 'catalog_entries'], channels: ['channel_messages', 'channels'] },
   ...{ creation: ['idempotent_answers'], decisions: ['settlements', 'used_proofs'] },
   ...{
@@ -72,6 +73,7 @@ const foreignReads: Readonly<Record<string, readonly string[]>> = {
   ],
   'attestations/list-attestations.ts': ['gates', 'passports', 'permit_outcomes'],
   'attestations/stored-records.ts': ['gates', 'passports'],
+  'backtests/past-facts.ts': ['audit_entries', 'catalog_entries', 'issuers', 'passports', 'policies'],
   'book/balance.ts': ['approvals', 'permit_outcomes', 'settlements'],
   'book/alert-on-spend.ts': ['wallets'],
   'book/count-money.ts': ['approvals', 'gates', 'passports'],

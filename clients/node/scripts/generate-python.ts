@@ -112,12 +112,20 @@ class Types {
     // A TypedDict takes no members but its own.
     if (members.length === 0 || schema.additionalProperties === true) return 'Mapping[str, Any]';
     const required = new Set(schema.required);
+    // A word of the language, such as `from`, is a member in the other form of a TypedDict alone.
+    const isClass = members.every(([member]) => isPlainName(member));
     const lines = members.map(([member, each]) => {
-      if (!isPlainName(member)) throw new Error(`${name}.${member} cannot be a member of a Python class`);
       const type = this.of(each, name + capital(camel(member)));
       const words = comment(each.description ?? '', 4);
-      return `${words}    ${member}: ${required.has(member) ? type : `NotRequired[${type}]`}`;
+      const shown = required.has(member) ? type : `NotRequired[${type}]`;
+      return isClass
+        ? `${words}    ${member}: ${shown}`
+        : `${words}    "${member}": ${JSON.stringify(shown)},`;
     });
+    if (!isClass) {
+      this.#add(name, `${name} = TypedDict("${name}", {\n${lines.join('\n')}\n})\n`);
+      return name;
+    }
     const words = schema.description === undefined ? '' : `    """${docText(schema.description, 4)}"""\n\n`;
     this.#add(name, `class ${name}(TypedDict):\n${words}${lines.join('\n')}\n`);
     return name;

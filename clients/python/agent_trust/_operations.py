@@ -10,7 +10,7 @@ class ErrorBodyError(TypedDict):
     """What went wrong."""
 
     # For programs to branch on; a closed list, see docs/errors.md.
-    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "shadow_not_found", "catalog_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "hold_not_found", "mcp_pin_not_found", "wallet_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "outcome_conflict", "amount_exceeds_hold", "spend_limit_exceeded", "channel_name_conflict", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
+    code: Literal["invalid_request", "invalid_json", "body_too_large", "unauthorized", "insufficient_scope", "account_suspended", "not_an_approver", "passport_not_found", "gate_not_found", "shadow_not_found", "catalog_not_found", "backtest_not_found", "policy_not_found", "issuer_not_found", "template_not_found", "attestation_not_found", "approval_not_found", "hold_not_found", "mcp_pin_not_found", "wallet_not_found", "webhook_not_found", "channel_not_found", "delivery_not_found", "api_key_not_found", "account_not_found", "route_not_found", "agent_id_conflict", "passport_state_conflict", "approval_already_resolved", "mcp_pin_state_conflict", "mcp_pins_full", "outcome_conflict", "amount_exceeds_hold", "spend_limit_exceeded", "backtest_running", "channel_name_conflict", "idempotency_conflict", "proof_not_ready", "precondition_failed", "unsupported_media_type", "rate_limited", "internal_error", "overloaded", "service_unavailable"]
     # Text for people.
     message: str
     # The HTTP status.
@@ -781,6 +781,164 @@ class ShadowDeletion(TypedDict):
     gate_id: str
     # Whether it is deleted.
     deleted: Literal[True]
+
+
+class BacktestRequest(TypedDict):
+    # Merged into the live constraints; null removes one, or all.
+    constraints: NotRequired[Mapping[str, Any] | None]
+    # Minimum trust tier of a passport.
+    trust_level: NotRequired[Literal["L1", "L2", "L3", None]]
+    # Replaces all routes; null or an empty array removes them.
+    routes: NotRequired[Sequence[GateRoute] | None]
+    # Records not older than this. Default: 30 days before `until`.
+    since: NotRequired[str | None]
+    # Records older than this. Default: now.
+    until: NotRequired[str | None]
+
+
+class Backtest(TypedDict):
+    # Id of the backtest, `bt_…`.
+    backtest_id: str
+    # Id of the gate, `gate_…`.
+    gate_id: str
+    # Whether it runs, and how it ended.
+    status: Literal["running", "done", "failed", "cancelled"]
+    # How far it is, from 0 to 1.
+    progress: float
+    # Why it failed; else null.
+    reason: Literal["control_plane_stopped", "control_plane_lost", "too_many_approvals", "too_many_counters", "too_long", "database_unavailable", "internal_error", None]
+    # Records not older than this.
+    since: str
+    # Records older than this.
+    until: str
+    # When it was created.
+    created_at: str
+    # Null while it runs.
+    ended_at: str | None
+    # What the policy would have decided otherwise; null until it is done.
+    report: Difference | None
+
+
+class DifferenceByAgentNamedItem(TypedDict):
+    # The caller's own identifier for the agent. Unique among the passports of an account and mode that are
+    # active or suspended.
+    agent_id: str | None
+    # How many decisions.
+    count: int
+    # Of those whose requests named an amount, together.
+    amount_usd: float
+
+
+class DifferenceByAgentOthers(TypedDict):
+    """All that are not named, together."""
+
+    # How many decisions.
+    count: int
+    # Of those whose requests named an amount, together.
+    amount_usd: float
+
+
+class DifferenceByAgent(TypedDict):
+    """Those that differ, by agent."""
+
+    # At most 100, those with the most first.
+    named: Sequence[DifferenceByAgentNamedItem]
+    # All that are not named, together.
+    others: DifferenceByAgentOthers
+
+
+class DifferenceByPermissionNamedItem(TypedDict):
+    # The permission requested or offered: `<area>:<action>`.
+    permission_key: str | None
+    # How many decisions.
+    count: int
+    # Of those whose requests named an amount, together.
+    amount_usd: float
+
+
+class DifferenceByPermissionOthers(TypedDict):
+    """All that are not named, together."""
+
+    # How many decisions.
+    count: int
+    # Of those whose requests named an amount, together.
+    amount_usd: float
+
+
+class DifferenceByPermission(TypedDict):
+    """Those that differ, by permission."""
+
+    # At most 100, those with the most first.
+    named: Sequence[DifferenceByPermissionNamedItem]
+    # All that are not named, together.
+    others: DifferenceByPermissionOthers
+
+
+class DifferenceOverTimeStepsItem(TypedDict):
+    # When the step begins.
+    at: str
+    # Decisions of the time.
+    decisions: int
+    # Those that would not.
+    different: int
+    # Those that the policy alone would have blocked.
+    blocked: int
+
+
+class DifferenceOverTime(TypedDict):
+    """Steps of the time, those without a decision left out."""
+
+    # Length of a step, in seconds.
+    step_s: int
+    # What was looked at, in order, up to the first fault.
+    steps: Sequence[DifferenceOverTimeStepsItem]
+
+
+class DifferenceUndecidedItem(TypedDict):
+    # Why (docs/backtest.md).
+    cause: str
+    # How many decisions.
+    count: int
+
+
+Difference = TypedDict("Difference", {
+    # Decisions of the time.
+    "decisions": "int",
+    # Those that would have been answered alike.
+    "same": "int",
+    # Those that would not.
+    "different": "Sequence[DifferentDecisions]",
+    # Those that differ, by agent.
+    "by_agent": "DifferenceByAgent",
+    # Those that differ, by permission.
+    "by_permission": "DifferenceByPermission",
+    # Steps of the time, those without a decision left out.
+    "over_time": "DifferenceOverTime",
+    # Ids of the newest 100 records that differ, newest first.
+    "examples": "Sequence[str]",
+    # Those of which records do not say it, by cause.
+    "undecided": "Sequence[DifferenceUndecidedItem]",
+    # Beginning of the time.
+    "from": "str",
+    # End of the time.
+    "until": "str",
+})
+
+
+DifferentDecisions = TypedDict("DifferentDecisions", {
+    # What was answered.
+    "from": "Literal[\"PERMIT\", \"SUSPEND\", \"BLOCK\"]",
+    # What the policy would have answered.
+    "to": "Literal[\"PERMIT\", \"SUSPEND\", \"BLOCK\"]",
+    # Of the answer that is no PERMIT; of two the new one.
+    "reason": "Literal[\"passport_malformed\", \"passport_signature_invalid\", \"passport_not_yet_valid\", \"passport_expired\", \"passport_revoked\", \"passport_suspended\", \"passport_unknown_key\", \"mode_mismatch\", \"trust_level_insufficient\", \"issuer_untrusted\", \"issuer_keys_stale\", \"proof_missing\", \"proof_invalid\", \"proof_replayed\", \"permission_missing\", \"permission_not_granted\", \"permission_not_in_catalog\", \"domain_not_allowed\", \"domain_missing\", \"pii_detected\", \"currency_unsupported\", \"amount_missing\", \"spend_limit_exceeded\", \"rate_limit_exceeded\", \"quota_unavailable\", \"state_stale\", \"approval_required\", \"approval_denied\", \"approval_expired\", \"approval_used\", \"approval_mismatch\", \"approvals_pending_exceeded\", \"wallet_limit_exceeded\", \"wallet_frozen\", None]",
+    # Id of the condition that decided; null: none did.
+    "condition": "str | None",
+    # How many decisions.
+    "count": "int",
+    # Of those whose requests named an amount, together.
+    "amount_usd": "float",
+})
 
 
 class GatePolicy(TypedDict):
@@ -4423,6 +4581,44 @@ class Operations:
         )
         return answer
 
+    def get_backtest(
+        self,
+        backtest_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Backtest:
+        """Get a backtest, with its report once it is done. Needs a key with the scope `gates:read`."""
+        answer: Backtest = self._call(
+            "GET",
+            "/v1/backtests/{id}",
+            "",
+            path_ids={"id": backtest_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def cancel_backtest(
+        self,
+        backtest_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> Backtest:
+        """Cancel a backtest. Needs a key with the scope `gates:read`."""
+        answer: Backtest = self._call(
+            "DELETE",
+            "/v1/backtests/{id}",
+            "",
+            path_ids={"id": backtest_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
     def create_channel(
         self,
         body: ChannelCreation,
@@ -4691,6 +4887,26 @@ class Operations:
             query={},
             headers={"if-match": if_match},
             body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def start_backtest(
+        self,
+        gate_id: str,
+        body: BacktestRequest | None = None,
+        *,
+        deadline_ms: float | None = None,
+    ) -> str:
+        """See what a policy would have decided. Needs a key with the scope `gates:read`."""
+        answer: str = self._call(
+            "POST",
+            "/v1/gates/{id}/backtest",
+            "body text",
+            path_ids={"id": gate_id},
+            query={},
+            headers={},
+            body=body,
             deadline_ms=deadline_ms,
         )
         return answer

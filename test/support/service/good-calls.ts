@@ -97,6 +97,13 @@ export function goodCalls(api: Api): GoodCalls {
     return `/v1/attestations/${permit.body.attestation_id}${path}`;
   };
   const stricter = { trust_level: 'L2' };
+  /** In an account of its own, in which none runs. */
+  const backtestCall = (method: string) => async () => {
+    const { key } = await api.createAccount();
+    const { gate_id } = await api.createGate({}, key);
+    const begun = await api.call({ url: `/v1/gates/${gate_id}/backtest`, body: {}, key });
+    return { method, url: `/v1/backtests/${begun.body.backtest_id}`, key };
+  };
   const shadowUrl = async (): Promise<string> => {
     const url = `/v1/gates/${await gateId()}/shadow`;
     await api.call({ method: 'PUT', url, body: stricter });
@@ -253,6 +260,13 @@ export function goodCalls(api: Api): GoodCalls {
       url: `/v1/gates/${await gateId()}`,
       body: { name: fresh('gate') },
     }),
+    startBacktest: async () => {
+      const { key } = await api.createAccount();
+      const { gate_id } = await api.createGate({}, key);
+      return { url: `/v1/gates/${gate_id}/backtest`, body: {}, key };
+    },
+    getBacktest: backtestCall('GET'),
+    cancelBacktest: backtestCall('DELETE'),
     putShadow: async () => ({ method: 'PUT', url: `/v1/gates/${await gateId()}/shadow`, body: stricter }),
     getShadow: async () => ({ url: await shadowUrl() }),
     deleteShadow: async () => ({ method: 'DELETE', url: await shadowUrl() }),

@@ -7,7 +7,8 @@ import { ErrorAnswer } from '../../../shared/wire/api/error.ts';
 const closedList = [
   ...['invalid_request', 'invalid_json', 'body_too_large', 'unauthorized', 'login_failed', 'totp_required'],
   ...['insufficient_scope', 'account_suspended', 'cross_site_request', 'not_an_approver', 'passkey_required'],
-  ...['passkey_refused', 'passport_not_found', 'gate_not_found', 'catalog_not_found', 'policy_not_found'],
+  ...['passkey_refused', 'passport_not_found', 'gate_not_found', 'shadow_not_found', 'catalog_not_found'],
+  ...['backtest_not_found', 'policy_not_found'],
   ...['issuer_not_found', 'template_not_found', 'attestation_not_found', 'approval_not_found'],
   ...['hold_not_found', 'mcp_pin_not_found', 'wallet_not_found', 'webhook_not_found', 'channel_not_found'],
   ...['delivery_not_found', 'api_key_not_found', 'account_not_found', 'user_not_found', 'session_not_found'],
@@ -16,6 +17,7 @@ const closedList = [
   ...['mcp_pin_state_conflict', 'mcp_pins_full', 'outcome_conflict', 'amount_exceeds_hold'],
   ...[
     'spend_limit_exceeded',
+    'backtest_running',
     'channel_name_conflict',
     'email_conflict',
     'last_owner',

@@ -2,9 +2,9 @@
 
 import type { ByteStream, CallOptions, CreateOptions, List } from '../call-options.ts';
 
-export type CheckName = 'passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval';
-
 export type ReasonName = 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
+
+export type CheckName = 'passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval';
 
 export type ScopeName = 'passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage';
 
@@ -16,7 +16,7 @@ export interface ErrorBody {
   /** What went wrong. */
   readonly error: {
     /** For programs to branch on; a closed list, see docs/errors.md. */
-    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'shadow_not_found' | 'catalog_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'hold_not_found' | 'mcp_pin_not_found' | 'wallet_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'outcome_conflict' | 'amount_exceeds_hold' | 'spend_limit_exceeded' | 'channel_name_conflict' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
+    readonly code: 'invalid_request' | 'invalid_json' | 'body_too_large' | 'unauthorized' | 'insufficient_scope' | 'account_suspended' | 'not_an_approver' | 'passport_not_found' | 'gate_not_found' | 'shadow_not_found' | 'catalog_not_found' | 'backtest_not_found' | 'policy_not_found' | 'issuer_not_found' | 'template_not_found' | 'attestation_not_found' | 'approval_not_found' | 'hold_not_found' | 'mcp_pin_not_found' | 'wallet_not_found' | 'webhook_not_found' | 'channel_not_found' | 'delivery_not_found' | 'api_key_not_found' | 'account_not_found' | 'route_not_found' | 'agent_id_conflict' | 'passport_state_conflict' | 'approval_already_resolved' | 'mcp_pin_state_conflict' | 'mcp_pins_full' | 'outcome_conflict' | 'amount_exceeds_hold' | 'spend_limit_exceeded' | 'backtest_running' | 'channel_name_conflict' | 'idempotency_conflict' | 'proof_not_ready' | 'precondition_failed' | 'unsupported_media_type' | 'rate_limited' | 'internal_error' | 'overloaded' | 'service_unavailable';
     /** Text for people. */
     readonly message: string;
     /** The HTTP status. */
@@ -789,6 +789,133 @@ export interface ShadowDeletion {
   readonly gate_id: string;
   /** Whether it is deleted. */
   readonly deleted: true;
+}
+
+export interface BacktestRequest {
+  /** Merged into the live constraints; null removes one, or all. */
+  readonly constraints?: Readonly<Record<string, unknown>> | null;
+  /** Minimum trust tier of a passport. */
+  readonly trust_level?: 'L1' | 'L2' | 'L3' | null;
+  /** Replaces all routes; null or an empty array removes them. */
+  readonly routes?: readonly GateRoute[] | null;
+  /** Records not older than this. Default: 30 days before `until`. */
+  readonly since?: string | null;
+  /** Records older than this. Default: now. */
+  readonly until?: string | null;
+}
+
+export interface Backtest {
+  readonly backtest_id: string;
+  readonly gate_id: string;
+  /** Whether it runs, and how it ended. */
+  readonly status: 'running' | 'done' | 'failed' | 'cancelled';
+  /** How far it is, from 0 to 1. */
+  readonly progress: number;
+  /** Why it failed; else null. */
+  readonly reason: 'control_plane_stopped' | 'control_plane_lost' | 'too_many_approvals' | 'too_many_counters' | 'too_long' | 'database_unavailable' | 'internal_error' | null;
+  /** Records not older than this. */
+  readonly since: string;
+  /** Records older than this. */
+  readonly until: string;
+  readonly created_at: string;
+  /** Null while it runs. */
+  readonly ended_at: string | null;
+  /** What the policy would have decided otherwise; null until it is done. */
+  readonly report: Difference | null;
+}
+
+export interface Difference {
+  /** Decisions of the time. */
+  readonly decisions: number;
+  /** Those that would have been answered alike. */
+  readonly same: number;
+  /** Those that would not. */
+  readonly different: readonly DifferentDecisions[];
+  /** Those that differ, by agent. */
+  readonly by_agent: {
+    /** At most 100, those with the most first. */
+    readonly named: readonly {
+      /**
+       * The caller's own identifier for the agent. Unique among the passports of an account and mode that
+       * are active or suspended.
+       */
+      readonly agent_id: string | null;
+      /** How many decisions. */
+      readonly count: number;
+      /** Of those whose requests named an amount, together. */
+      readonly amount_usd: number;
+    }[];
+    /** All that are not named, together. */
+    readonly others: {
+      /** How many decisions. */
+      readonly count: number;
+      /** Of those whose requests named an amount, together. */
+      readonly amount_usd: number;
+    };
+  };
+  /** Those that differ, by permission. */
+  readonly by_permission: {
+    /** At most 100, those with the most first. */
+    readonly named: readonly {
+      /** The permission requested or offered: `<area>:<action>`. */
+      readonly permission_key: string | null;
+      /** How many decisions. */
+      readonly count: number;
+      /** Of those whose requests named an amount, together. */
+      readonly amount_usd: number;
+    }[];
+    /** All that are not named, together. */
+    readonly others: {
+      /** How many decisions. */
+      readonly count: number;
+      /** Of those whose requests named an amount, together. */
+      readonly amount_usd: number;
+    };
+  };
+  /** Steps of the time, those without a decision left out. */
+  readonly over_time: {
+    /** Length of a step, in seconds. */
+    readonly step_s: number;
+    /** What was looked at, in order, up to the first fault. */
+    readonly steps: readonly {
+      /** When the step begins. */
+      readonly at: string;
+      /** Decisions of the time. */
+      readonly decisions: number;
+      /** Those that would not. */
+      readonly different: number;
+      /** Those that the policy alone would have blocked. */
+      readonly blocked: number;
+    }[];
+  };
+  /** Ids of the newest 100 records that differ, newest first. */
+  readonly examples: readonly string[];
+  /** Those of which records do not say it, by cause. */
+  readonly undecided: readonly {
+    /** Why (docs/backtest.md). */
+    readonly cause: string;
+    /** How many decisions. */
+    readonly count: number;
+  }[];
+  /** Beginning of the time. */
+  readonly from: string;
+  /** End of the time. */
+  readonly until: string;
+}
+
+export interface DifferentDecisions {
+  /** What was answered. */
+  readonly from: 'PERMIT' | 'SUSPEND' | 'BLOCK';
+  /** What the policy would have answered. */
+  readonly to: 'PERMIT' | 'SUSPEND' | 'BLOCK';
+  /** Of the answer that is no PERMIT; of two the new one. */
+  readonly reason: ReasonName | null;
+  /** Id of the condition that decided; null: none did. */
+  readonly condition: string | null;
+  /** How many decisions. */
+  readonly count: number;
+  /** Of those whose requests named an amount, together. */
+  readonly amount_usd: number;
 }
 
 export interface GatePolicy {
@@ -3675,6 +3802,10 @@ export interface OwnersResource {
 }
 
 export interface GatesResource {
+  /** Get a backtest, with its report once it is done. Needs a key with the scope `gates:read`. */
+  getBacktest(id: string, options?: CallOptions): Promise<Backtest>;
+  /** Cancel a backtest. Needs a key with the scope `gates:read`. */
+  cancelBacktest(id: string, options?: CallOptions): Promise<Backtest>;
   /** Find gates by a capability, with their prices. Public: needs no key. */
   discover(query: {
     /** A permission key, a bare area, or a category. */
@@ -3718,6 +3849,8 @@ export interface GatesResource {
   update(id: string, body?: GatePatch, options?: CallOptions & { readonly ifMatch?: string }): Promise<Gate>;
   /** Delete a gate. Needs a key with the scope `gates:manage`. */
   delete(id: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<GateDeletion>;
+  /** See what a policy would have decided. Needs a key with the scope `gates:read`. */
+  startBacktest(id: string, body?: BacktestRequest, options?: CallOptions): Promise<string>;
   /** List the policies that a gate has had, newest first. Needs a key with the scope `gates:read`. */
   listPolicies(id: string, query?: {
     readonly limit?: number;
@@ -4214,12 +4347,15 @@ export const resources = {
     suspend: ['POST', '/v1/owners/{owner}/suspend', 'body'],
   },
   gates: {
+    getBacktest: ['GET', '/v1/backtests/{id}', ''],
+    cancelBacktest: ['DELETE', '/v1/backtests/{id}', ''],
     discover: ['GET', '/v1/discover', 'query list'],
     create: ['POST', '/v1/gates', 'body creates'],
     list: ['GET', '/v1/gates', 'query list'],
     get: ['GET', '/v1/gates/{id}', ''],
     update: ['PUT', '/v1/gates/{id}', 'body'],
     delete: ['DELETE', '/v1/gates/{id}', ''],
+    startBacktest: ['POST', '/v1/gates/{id}/backtest', 'body text'],
     listPolicies: ['GET', '/v1/gates/{id}/policies', 'query list'],
     putShadow: ['PUT', '/v1/gates/{id}/shadow', 'body'],
     getShadow: ['GET', '/v1/gates/{id}/shadow', ''],
