@@ -148,15 +148,17 @@ function completeAnswer(
     ...(text.headers ?? []),
   ];
   const contents = text.contents === undefined ? contentsOf(answer) : Object.entries(asJson(text.contents));
+  const content = contentIn(contents, publish);
+  const isBodiless = status === '204' || (status === '202' && isNothing(content));
   return {
-    description: statusTexts[status] ?? 'The answer.',
+    description: `${statusTexts[status] ?? 'The answer.'}${isBodiless ? ' There is no body.' : ''}`,
     headers: headerReferences(names),
-    ...(bodiless.has(status) ? {} : { content: contentIn(contents, publish) }),
+    ...(isBodiless ? {} : { content }),
   };
 }
 
-/** Of statuses without a body. */
-const bodiless: ReadonlySet<string> = new Set(['202', '204']);
+const isNothing = (content: ReturnType<typeof contentIn>): boolean =>
+  Object.values(content).every(({ schema }) => Object.keys(schema).length === 0);
 
 const contentIn = (contents: readonly (readonly [string, Schema])[], publish: PublishSchema) =>
   Object.fromEntries(contents.map(([type, schema]) => [type, { schema: publish(schema) }]));
@@ -174,7 +176,7 @@ const unchanged: Answer = {
 const statusTexts: Readonly<Record<string, string>> = {
   200: 'Success.',
   201: 'Created.',
-  202: 'Taken. There is no body.',
-  204: 'Success. There is no body.',
+  202: 'Taken.',
+  204: 'Success.',
   503: 'This process is not ready.',
 };

@@ -1,7 +1,8 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startBacktests } from '../../control-plane/backtests/keep-backtests.ts';
 import { until } from '../support/base/until.ts';
-import { sharedConsole, violations, visit } from '../support/programs/console.ts';
+import { looksGood, sharedConsole, violations, visit } from '../support/programs/console.ts';
 import { startTestSidecar, type TestSidecar } from '../support/service/sidecar.ts';
 
 const world = sharedConsole();
@@ -53,4 +54,33 @@ it('a policy is tried from its editor, seen beside the live one and in records, 
   await button('End the trial').click();
   await says('No policy is tried here');
   expect((await api.call({ url: `/v1/gates/${gate}/shadow` })).status).toBe(404);
+});
+
+it('a policy is tested on the past from its editor, and what would differ leads to its records', async () => {
+  const { api } = world;
+  const { gate_id: gate } = await api.createGate();
+  const { jwt } = await api.issuePassport({ permissions: ['orders:create'] });
+  for (const amount of [5, 12, 12.5]) {
+    const body = { passport: jwt, request: { permission_key: 'orders:create', amount } };
+    expect((await api.call({ url: `/v1/gates/${gate}/check`, body })).body.decision).toBe('PERMIT');
+  }
+  await visit(page, `/gates/${gate}?tab=policy`);
+  await field('One request, USD').fill('10');
+  await button('Test it on the past').click();
+  await says('0 % of the records are decided again.');
+  await button('Cancel').click();
+  await says('It was cancelled.');
+  await page.getByRole('link', { name: 'Policy', exact: true }).click();
+  await field('One request, USD').fill('10');
+  await button('Test it on the past').click();
+  await says('0 % of the records are decided again.');
+  const loop = startBacktests(api.deps);
+  const row = page.getByRole('row', { name: /PERMIT BLOCK spend limit exceeded 2 \$24\.50/ });
+  await row.waitFor().finally(() => loop.stop());
+  await page.getByRole('img', { name: /2 .*would differ/ }).waitFor();
+  await looksGood(page, 'gate-backtest');
+  await page.getByText('The newest records that would differ').click();
+  await page.getByRole('link', { name: /^att_/ }).first().click();
+  await page.getByRole('heading', { name: /Record \d of its chain/ }).waitFor();
+  expect((await api.call({ url: `/v1/gates/${gate}` })).body.constraints).toEqual({});
 });

@@ -361,7 +361,7 @@ function answerOf(
   document: ApiDocument,
   { responses }: Operation,
 ): { readonly kind: AnswerKind; readonly type: string } {
-  const contents = (responses['200'] ?? responses['201'])?.content ?? {};
+  const contents = (responses['200'] ?? responses['201'] ?? responses['202'])?.content ?? {};
   if ('application/x-ndjson' in contents) return { kind: 'stream', type: 'ByteStream' };
   const schema = contents['application/json']?.schema;
   if (schema === undefined) return { kind: 'text', type: 'string' };

@@ -198,7 +198,7 @@ function bodyArgument(types: Types, body: Media & { readonly required?: boolean 
 
 /** `stream`: a file; `status`: the same body for 200 and 503. */
 function answerOf(types: Types, { responses }: Operation, own: string): { kind: string; type: string } {
-  const contents = (responses['200'] ?? responses['201'])?.content ?? {};
+  const contents = (responses['200'] ?? responses['201'] ?? responses['202'])?.content ?? {};
   if ('application/x-ndjson' in contents) return { kind: 'stream', type: 'BinaryIO' };
   const schema = contents['application/json']?.schema;
   if (schema === undefined) return { kind: 'text', type: 'str' };

@@ -4897,12 +4897,12 @@ class Operations:
         body: BacktestRequest | None = None,
         *,
         deadline_ms: float | None = None,
-    ) -> str:
+    ) -> Backtest:
         """See what a policy would have decided. Needs a key with the scope `gates:read`."""
-        answer: str = self._call(
+        answer: Backtest = self._call(
             "POST",
             "/v1/gates/{id}/backtest",
-            "body text",
+            "body",
             path_ids={"id": gate_id},
             query={},
             headers={},

@@ -1,13 +1,24 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { useGo } from '../api/address.ts';
-import { AgentTrustError, api, type Gate, type ShadowPatch, type Shadow as Tried } from '../api/client.ts';
+import { useAddress, useGo } from '../api/address.ts';
+import {
+  AgentTrustError,
+  api,
+  ask,
+  type Backtest,
+  type Gate,
+  type ShadowPatch,
+  type Shadow as Tried,
+} from '../api/client.ts';
 import { pollMs } from '../api/live.ts';
 import { useSession } from '../api/session.tsx';
 import { useAction } from '../ui/action.ts';
+import { Badge } from '../ui/badge.tsx';
 import { Id } from '../ui/copy.tsx';
+import { DifferenceReport } from '../ui/difference.tsx';
 import { Select } from '../ui/field.tsx';
+import { words } from '../ui/format.ts';
 import { Card, Empty, Facts, Problem, Waiting } from '../ui/page.tsx';
 import { policyDifference } from '../ui/policy-difference.ts';
 import { Sentences } from '../ui/sentences.tsx';
@@ -20,13 +31,15 @@ export function DryRunTab({ gate }: { readonly gate: Gate }): ReactNode {
     queryFn: () => shadowOf(gate.gate_id),
     refetchInterval: pollMs(),
   });
+  const backtestId = useAddress().search['backtest'];
   if (query.isPending) return <Waiting what="the shadow" />;
   if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
-  return query.data === null ? (
-    <NoShadow />
-  ) : (
-    <div className="columns">
-      <Shadow gate={gate} shadow={query.data} />
+  const shadow = query.data;
+  if (shadow === null && backtestId === undefined) return <NoShadow />;
+  return (
+    <div className="stack">
+      {backtestId === undefined ? null : <BacktestOf id={backtestId} />}
+      {shadow === null ? null : <Shadow gate={gate} shadow={shadow} />}
     </div>
   );
 }
@@ -95,6 +108,50 @@ function Shadow({ gate, shadow }: { readonly gate: Gate; readonly shadow: Tried 
   );
 }
 
+/** While it runs, its progress; then what it found. */
+function BacktestOf({ id }: { readonly id: string }): ReactNode {
+  const query = useQuery({
+    queryKey: ['backtests', id],
+    queryFn: () => api.gates.getBacktest(id),
+    refetchInterval: ({ state }) => (state.data?.status === 'running' ? 1_000 : false),
+  });
+  const cancel = useAction({
+    run: () => api.gates.cancelBacktest(id),
+    changes: ['backtests'],
+    done: 'Cancelled.',
+  });
+  if (query.isPending) return <Waiting what="the backtest" />;
+  if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  const { status, progress, reason, report } = query.data;
+  if (report !== null) return <DifferenceReport title="What it would have decided" report={report} />;
+  const percent = Math.floor(progress * 100);
+  return (
+    <Card title="What it would have decided" actions={<Badge value={status} />}>
+      {status === 'running' ? (
+        <>
+          <div className="progress" aria-hidden="true">
+            <div style={{ width: `${percent}%` }} />
+          </div>
+          <p role="status">{percent} % of the records are decided again.</p>
+          {cancel.error === null ? null : <Problem error={cancel.error} />}
+          <div className="actions">
+            <button
+              type="button"
+              className="button"
+              disabled={cancel.isPending}
+              onClick={() => cancel.mutate(undefined)}
+            >
+              Cancel
+            </button>
+          </div>
+        </>
+      ) : (
+        <p>{reason === null ? 'It was cancelled.' : `It could not be done: ${words(reason)}.`}</p>
+      )}
+    </Card>
+  );
+}
+
 const bodyOf = ({
   trust_level,
   constraints,
@@ -103,6 +160,7 @@ const bodyOf = ({
   ...{ trust_level, constraints, routes, catalog_version: null, catalog_hash: null },
 });
 
+const dayMs = 86_400_000;
 const days = [
   ['1', 'One day'],
   ['7', '7 days'],
@@ -120,8 +178,18 @@ export function TryFirst({
   const go = useGo();
   const [length, setLength] = useState('7');
   const toDryRun = () => go(`/gates/${gateId}?tab=dry-run`);
+  const { may } = useSession();
+  const backtest = useAction({
+    run: () => {
+      const since = new Date(Date.now() - Number(length) * dayMs).toISOString();
+      return ask<Backtest>({
+        ...{ method: 'POST', path: `/v1/gates/${gateId}/backtest`, body: { ...patch, since } },
+      });
+    },
+    onDone: ({ backtest_id: id }) => go(`/gates/${gateId}?tab=dry-run&backtest=${id}`),
+  });
   const shadow = useAction({
-    run: () => api.gates.putShadow(gateId, { ...patch, expires_in_s: Number(length) * 86_400 }),
+    run: () => api.gates.putShadow(gateId, { ...patch, expires_in_s: Number(length) * (dayMs / 1_000) }),
     changes: ['gates'],
     done: 'It is tried from now on. Sidecars follow within 2 seconds.',
     onDone: toDryRun,
@@ -130,8 +198,20 @@ export function TryFirst({
     <Card title="Before you save">
       <p className="soft small">See what this policy would decide, while the one of today goes on.</p>
       <Select label="Time" options={days} value={length} onChange={setLength} />
-      {shadow.error === null ? null : <Problem error={shadow.error} />}
+      {[shadow.error, backtest.error].map((error) =>
+        error === null ? null : <Problem key={error.message} error={error} />,
+      )}
       <div className="actions">
+        {may('attestations:read') ? (
+          <button
+            type="button"
+            className="button"
+            disabled={patch === null || backtest.isPending}
+            onClick={() => backtest.mutate(undefined)}
+          >
+            Test it on the past
+          </button>
+        ) : null}
         <button
           type="button"
           className="button"

@@ -4,10 +4,19 @@ import { count } from './format.ts';
 
 /** From the bottom of a bar to its top. Each has a pattern of its own, so that no colour has to be seen. */
 const outcomes = [
-  { decision: 'PERMIT', label: 'Permitted', name: 'permit' },
-  { decision: 'SUSPEND', label: 'Suspended', name: 'suspend' },
-  { decision: 'BLOCK', label: 'Blocked', name: 'block' },
+  { decision: 'PERMIT', name: 'permit' },
+  { decision: 'SUSPEND', name: 'suspend' },
+  { decision: 'BLOCK', name: 'block' },
 ] as const;
+
+/** What the outcomes are called, in the order of `outcomes`. */
+type Labels = readonly [string, string, string];
+const usual: Labels = ['Permitted', 'Suspended', 'Blocked'];
+
+interface Shown {
+  readonly data: Pick<DecisionStatistics, 'step' | 'buckets'>;
+  readonly labels?: Labels;
+}
 
 type Step = DecisionStatistics['step'];
 
@@ -27,7 +36,7 @@ interface Bar {
   readonly total: number;
 }
 
-export function barsOf({ buckets }: DecisionStatistics): readonly Bar[] {
+export function barsOf({ buckets }: Shown['data']): readonly Bar[] {
   return buckets.map(({ starts_at, counts }) => {
     const sums = outcomes.map(({ decision }) =>
       counts.filter((each) => each.decision === decision).reduce((sum, each) => sum + each.count, 0),
@@ -44,7 +53,11 @@ const height = 240;
 const room = { top: 8, bottom: 22, left: 44 } as const;
 
 /** Decisions over time as stacked bars. What it shows is in `DecisionTable` too. */
-export function DecisionChart({ data }: { readonly data: DecisionStatistics }): ReactNode {
+export function DecisionChart({
+  data,
+  labels: names = usual,
+  title,
+}: Shown & { readonly title?: string }): ReactNode {
   const [frame, width] = useWidth();
   const bars = barsOf(data);
   const seen = seenIn(bars);
@@ -63,7 +76,7 @@ export function DecisionChart({ data }: { readonly data: DecisionStatistics }): 
             <svg className="chart swatch" width="14" height="14" aria-hidden="true">
               <Segment name={outcomes[place]?.name ?? ''} x={0} y={0} width={14} height={14} />
             </svg>
-            {outcomes[place]?.label}
+            {names[place]}
           </li>
         ))}
       </ul>
@@ -74,7 +87,7 @@ export function DecisionChart({ data }: { readonly data: DecisionStatistics }): 
             width={width}
             height={height}
             role="img"
-            aria-label={`${count(total)} decisions over time; the numbers are in the table below`}
+            aria-label={`${title ?? `${count(total)} decisions over time`}; the numbers are in the table below`}
           >
             <Patterns />
             {[0, most / 2, most].map((value) => (
@@ -87,7 +100,7 @@ export function DecisionChart({ data }: { readonly data: DecisionStatistics }): 
             ))}
             {bars.map((bar, index) => (
               <g key={bar.startsAt}>
-                <title>{titleOf(data.step, bar)}</title>
+                <title>{titleOf(data.step, bar, names)}</title>
                 <rect
                   className="empty-bar"
                   x={room.left + index * step}
@@ -112,11 +125,10 @@ export function DecisionChart({ data }: { readonly data: DecisionStatistics }): 
 
 const compact = new Intl.NumberFormat(undefined, { notation: 'compact' });
 
-const titleOf = (step: Step, { startsAt, counts }: Bar): string =>
-  [
-    longTime(step, startsAt),
-    ...outcomes.map(({ label }, place) => `${label}: ${count(counts[place] ?? 0)}`),
-  ].join('\n');
+const titleOf = (step: Step, { startsAt, counts }: Bar, names: Labels): string =>
+  [longTime(step, startsAt), ...names.map((name, place) => `${name}: ${count(counts[place] ?? 0)}`)].join(
+    '\n',
+  );
 
 /** 1, 2 or 5 times a power of ten, at least 2, so that the middle is a whole number. */
 function niceCeiling(value: number): number {
@@ -195,7 +207,7 @@ function useWidth() {
 }
 
 /** The numbers of the chart, newest first. */
-export function DecisionTable({ data }: { readonly data: DecisionStatistics }): ReactNode {
+export function DecisionTable({ data, labels = usual }: Shown): ReactNode {
   const bars = barsOf(data);
   const seen = seenIn(bars);
   return (
@@ -207,7 +219,7 @@ export function DecisionTable({ data }: { readonly data: DecisionStatistics }): 
             <th>From</th>
             {seen.map((place) => (
               <th key={place} className="number">
-                {outcomes[place]?.label}
+                {labels[place]}
               </th>
             ))}
           </tr>

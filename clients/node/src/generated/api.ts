@@ -3850,7 +3850,7 @@ export interface GatesResource {
   /** Delete a gate. Needs a key with the scope `gates:manage`. */
   delete(id: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<GateDeletion>;
   /** See what a policy would have decided. Needs a key with the scope `gates:read`. */
-  startBacktest(id: string, body?: BacktestRequest, options?: CallOptions): Promise<string>;
+  startBacktest(id: string, body?: BacktestRequest, options?: CallOptions): Promise<Backtest>;
   /** List the policies that a gate has had, newest first. Needs a key with the scope `gates:read`. */
   listPolicies(id: string, query?: {
     readonly limit?: number;
@@ -4355,7 +4355,7 @@ export const resources = {
     get: ['GET', '/v1/gates/{id}', ''],
     update: ['PUT', '/v1/gates/{id}', 'body'],
     delete: ['DELETE', '/v1/gates/{id}', ''],
-    startBacktest: ['POST', '/v1/gates/{id}/backtest', 'body text'],
+    startBacktest: ['POST', '/v1/gates/{id}/backtest', 'body'],
     listPolicies: ['GET', '/v1/gates/{id}/policies', 'query list'],
     putShadow: ['PUT', '/v1/gates/{id}/shadow', 'body'],
     getShadow: ['GET', '/v1/gates/{id}/shadow', ''],
