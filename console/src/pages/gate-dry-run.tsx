@@ -2,15 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { useAddress, useGo } from '../api/address.ts';
-import {
-  AgentTrustError,
-  api,
-  ask,
-  type Backtest,
-  type Gate,
-  type ShadowPatch,
-  type Shadow as Tried,
-} from '../api/client.ts';
+import { AgentTrustError, api, type Gate, type ShadowPatch, type Shadow as Tried } from '../api/client.ts';
 import { pollMs } from '../api/live.ts';
 import { useSession } from '../api/session.tsx';
 import { useAction } from '../ui/action.ts';
@@ -182,9 +174,7 @@ export function TryFirst({
   const backtest = useAction({
     run: () => {
       const since = new Date(Date.now() - Number(length) * dayMs).toISOString();
-      return ask<Backtest>({
-        ...{ method: 'POST', path: `/v1/gates/${gateId}/backtest`, body: { ...patch, since } },
-      });
+      return api.gates.startBacktest(gateId, { ...patch, since });
     },
     onDone: ({ backtest_id: id }) => go(`/gates/${gateId}?tab=dry-run&backtest=${id}`),
   });
