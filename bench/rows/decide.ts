@@ -64,7 +64,7 @@ function ourDecision(): () => unknown {
     amountMicroUsd: (usd * 1e6) as MicroUsd,
     ...{ currency: 'USD', domain, approvalId: null, approval: 'none', idempotencyKey: null },
     proof: { kind: 'none' },
-    ...{ requestHash: `sha256:${'0a'.repeat(32)}`, hold: null, display: null, pii: null },
+    ...{ requestHash: `sha256:${'0a'.repeat(32)}`, hold: null, display: null, asked: {}, pii: null },
   });
   const ask = (request: RequestFacts) => decideOn(gate, facts, request, noWindows, nowMs);
   assert(ask(requestOf(perTransactionUsd + 1)).outcome === 'BLOCK', 'too much is blocked');

@@ -93,6 +93,9 @@ const decision: Decision = {
   isRedacted: false,
   approvalExpiresInMs: null,
   hold: null,
+  conditions: null,
+  condition: null,
+  detail: null,
 };
 const attestationId = random.newId('att', nowMs);
 const answered = { attestationId, approval: null, redacted: null, nowMs };
@@ -170,6 +173,8 @@ const passport: VerifiedPassport = {
   rateWindows: [],
   approvals: null,
   proof: 'off',
+  conditions: [],
+  foreignClaims: {},
   agentKey: 'bench-agent-key',
   hasWallet: false,
   keyId: 'bench-key',

@@ -77,7 +77,7 @@ const request: RequestFacts = {
   amountMicroUsd: (amountUsd * 1e6) as MicroUsd,
   ...{ currency: 'USD', domain, approvalId: null, approval: 'none', idempotencyKey: null },
   proof: { kind: 'none' },
-  ...{ requestHash: `sha256:${'0a'.repeat(32)}`, hold: null, display: null, pii: null },
+  ...{ requestHash: `sha256:${'0a'.repeat(32)}`, hold: null, display: null, asked: {}, pii: null },
 };
 
 function decideAbout(verified: VerifiedPassport | undefined | null, nowMs: UnixMillis): string {

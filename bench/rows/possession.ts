@@ -89,6 +89,7 @@ function sides(): { readonly withProof: () => unknown; readonly bare: () => unkn
       hold: null,
       proof: { kind: 'unread' },
       display: null,
+      asked: {},
       requestHash: '',
       pii: null,
     },

@@ -76,7 +76,7 @@ const columns = (sql: Database | Transaction) => sql`
   resolved_at_ms AS "resolvedAtMs", resolved_by AS "resolvedBy", note,
   constraints_evaluated AS "constraintsEvaluated", pii, passport_account_id AS "passportAccountId",
   passport_mode AS "passportMode", gate_account_id AS "gateAccountId", gate_mode AS "gateMode",
-  expires_in_ms AS "expiresInMs", holds, requesters, asserted AS "isAsserted", shadow`;
+  expires_in_ms AS "expiresInMs", holds, requesters, asserted AS "isAsserted", shadow, conditions`;
 
 const isBoundTo = (sql: Database | Transaction, to: ApprovalBinding) => sql`
   passport_id = ${to.passportId} AND gate_id = ${to.gateId} AND gate_version = ${to.gateVersion}
@@ -113,7 +113,7 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
     INSERT INTO approvals (
       approval_id, status, passport_id, agent_id, gate_id, gate_version, request_hash, permission_key,
       amount_micro_usd, constraints_evaluated, pii, passport_account_id, passport_mode, gate_account_id, gate_mode,
-      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms, display, requesters, asserted, shadow)
+      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms, display, requesters, asserted, shadow, conditions)
     VALUES (
       ${approval.approvalId}, ${approval.status}, ${approval.passportId}, ${approval.agentId}, ${approval.gateId},
       ${approval.gateVersion}, ${approval.requestHash}, ${approval.permissionKey}, ${approval.amountMicroUsd},
@@ -123,7 +123,8 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
       ${JSON.stringify(approval.holds)}::text::jsonb, ${approval.expiresAtMs},
       ${approval.display === null ? null : JSON.stringify(approval.display)}::text::jsonb,
       ${approval.requesters === null ? null : [...approval.requesters]}::text[], ${approval.isAsserted},
-      ${approval.shadow === null ? null : JSON.stringify(approval.shadow)}::text::json)
+      ${approval.shadow === null ? null : JSON.stringify(approval.shadow)}::text::json,
+      ${approval.conditions === null ? null : [...approval.conditions]}::text[])
     ON CONFLICT DO NOTHING`;
   return inserted.count === 1;
 }

@@ -1,4 +1,5 @@
 import {
+  type CarriedMembers,
   emptyExtras,
   noCarried,
   type RecordExtras,
@@ -65,6 +66,9 @@ async function boundPolicies(
   return new Map(rows.map((row) => [policyName(row), row]));
 }
 
+const carriedOf = ({ conditions, shadow }: StoredApproval): CarriedMembers | null =>
+  conditions === null && shadow === null ? null : { ...noCarried, conditions, shadow };
+
 const resolutionRecord = (
   { random }: Pick<AppendingDeps, 'random'>,
   approval: StoredApproval & BoundPolicy,
@@ -93,7 +97,7 @@ const resolutionRecord = (
     trustLevel: approval.trustLevel,
     approvalId: approval.approvalId,
     asserted: approval.isAsserted,
-    carried: approval.shadow === null ? null : { ...noCarried, shadow: approval.shadow },
+    carried: carriedOf(approval),
   },
   passportOwner: { accountId: approval.passportAccountId, mode: approval.passportMode },
   gateOwner: { accountId: approval.gateAccountId, mode: approval.gateMode },

@@ -59,6 +59,8 @@ export interface NewApproval {
   /** See StoredApproval. */
   readonly shadow: ShadowVerdict | null;
   readonly constraintsEvaluated: readonly CheckName[];
+  /** See Approval. */
+  readonly conditions: readonly string[] | null;
   readonly pii: readonly PiiFinding[];
   /**
    * How long it stays pending from now, and usable from its approval. At most `limits.approvalExpiryMsMax`.
@@ -186,6 +188,7 @@ function toApproval(wanted: NewApproval): Omit<StoredApproval, 'requesters'> {
     note: null,
     answers: [],
     constraintsEvaluated: wanted.constraintsEvaluated,
+    conditions: wanted.conditions,
     pii: wanted.pii,
     passportAccountId: passport.accountId,
     passportMode: passport.mode,

@@ -172,13 +172,14 @@ export const needsApproval = (
 export function ownRules(constraints: unknown): OwnRules | null {
   const read = tryStoredConstraints(constraints, 'passport');
   if (read === null) return null;
-  const { proofOfPossession, allowedDomains, spendLimits, rateLimits } = read;
+  const { proofOfPossession, conditions, allowedDomains, spendLimits, rateLimits } = read;
   const spendWindows = compileSpendWindows(spendLimits, 'passport');
   const rateWindows = compileRateWindows(rateLimits, 'passport');
   const approvals = compileApprovals(read);
   const perTransactionMicroUsd = spendLimits?.perTransactionMicroUsd ?? null;
   const own: readonly (readonly [CheckName, boolean])[] = [
     ['proof_of_possession', proofOfPossession !== 'off'],
+    ['conditions', conditions.length > 0],
     ['domain_allowlist', allowedDomains !== null],
     ['spend_limit', perTransactionMicroUsd !== null || spendWindows.length > 0],
     ['rate_limit', rateWindows.length > 0],

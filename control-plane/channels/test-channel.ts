@@ -94,6 +94,7 @@ const sample = (nowMs: UnixMillis): Approval => ({
     lines: [{ label: 'Supplier', value: 'Sample Furniture' }],
     url: null,
   },
+  conditions: null,
   createdAtMs: nowMs,
   expiresAtMs: (nowMs + hourMs) as UnixMillis,
   resolvedAtMs: null,

@@ -188,6 +188,7 @@ export class CheckRun {
       isAsserted: this.call.verdict.kind === 'named',
       shadow: this.#shadow(),
       constraintsEvaluated: decision.evaluated,
+      conditions: decision.conditions,
       pii: decision.pii,
       expiresInMs: must(expiresInMs, 'a SUSPEND that waits for nothing yet opens an approval'),
       holds: holdsFor(drawn, this.#charge(), nowMs),

@@ -1,4 +1,5 @@
 import { type CompiledGate, compileGate, noGate } from '../../shared/decision/compile-gate.ts';
+import { mayAskConditions } from '../../shared/decision/decide.ts';
 import type { PassportFacts } from '../../shared/decision/facts.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { must } from '../../shared/errors/assert.ts';
@@ -7,6 +8,7 @@ import { limits } from '../../shared/model/limits.ts';
 import type { Mode } from '../../shared/model/mode.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { scanPii } from '../../shared/pii/scan-pii.ts';
+import { sentAmount } from '../../shared/wire/api/check.ts';
 import { findStandingApprovals } from '../approvals/standing-approval-store.ts';
 import { appendRecords } from '../attestations/append-records.ts';
 import { tooEarlyToSettleLater } from '../attestations/record-form.ts';
@@ -168,6 +170,8 @@ async function readInputs(
     if (policy.pii !== null && !mayScan(place)) return null;
     const facts = factsOf(call);
     if (facts instanceof ApiError) return facts;
+    const refusal = sentAmount(request, mayAskConditions(policy, facts));
+    if (refusal !== null) return refusal;
     const passport = facts.kind === 'verified' ? facts.passport : null;
     return {
       gate,

@@ -110,6 +110,7 @@ export const judgeSuspends = (
         askedBy: settlement.asked_by === undefined ? null : (settlement.asked_by ?? sender.keyId),
         owner: settlement.owner ?? null,
         constraintsEvaluated: settlement.constraints_evaluated,
+        conditions: settlement.conditions ?? null,
         pii: settlement.pii,
         expiresInMs: settlement.expires_in_ms,
         holds: settlement.held.map(heldUnits),

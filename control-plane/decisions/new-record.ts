@@ -1,12 +1,15 @@
 import { provenBy } from '../../shared/decision/check-proof.ts';
 import type { Decision } from '../../shared/decision/facts.ts';
 import type { ShadowVerdict } from '../../shared/decision/shadow.ts';
-import { emptyExtras, noCarried } from '../../shared/model/attestation.ts';
+import { type CarriedMembers, emptyExtras, noCarried } from '../../shared/model/attestation.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import { domainOnRecord } from '../../shared/pii/domain-on-record.ts';
 import { permissionOnRecord } from '../../shared/pii/permission-on-record.ts';
 import type { NewRecord } from '../attestations/append-records.ts';
 import type { CheckInput, EnforcementCall } from './enforcement.ts';
+
+const carriedOf = ({ conditions }: Decision, shadow: ShadowVerdict | null): CarriedMembers | null =>
+  conditions === null && shadow === null ? null : { ...noCarried, conditions, shadow };
 
 /**
  * The record goes into the chain of the verified passport, else of the gate, else of the requesting account,
@@ -49,7 +52,7 @@ export function newRecord(
         decision.standingApproval?.standingApprovalId ??
         (decision.outcome === 'PERMIT' ? request.approvalId : null),
       asserted: verdict.kind === 'named',
-      carried: shadow === null ? null : { ...noCarried, shadow },
+      carried: carriedOf(decision, shadow),
     },
     passportOwner: passport === null ? null : { accountId: passport.accountId, mode: passport.mode },
     gateOwner: { accountId: caller.accountId, mode: caller.mode },

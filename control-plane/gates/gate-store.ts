@@ -1,3 +1,4 @@
+import { formsOf } from '../../shared/decision/compile-conditions.ts';
 import { InvariantError } from '../../shared/errors/assert.ts';
 import type { Gate, GateShadow, GateStats } from '../../shared/model/gate.ts';
 import type { AccountId, GateId } from '../../shared/model/ids.ts';
@@ -116,6 +117,10 @@ const toCountedGate = (row: CountedRow): CountedGate => ({
 export const routesColumn = ({ routes }: Pick<Gate, 'routes'>): string | null =>
   routes.length === 0 ? null : JSON.stringify(renderGateRoutes(routes));
 
+/** Null: it has no conditions. */
+const formsColumn = ({ constraints: { conditions } }: Gate): string | null =>
+  conditions.length === 0 ? null : JSON.stringify(formsOf(conditions));
+
 /** Routes were validated before they were written: unreadable ones are an InvariantError. */
 function readStoredRoutes(stored: unknown): Gate['routes'] {
   try {
@@ -139,10 +144,10 @@ export async function insertGate(tx: Transaction, gate: Gate): Promise<void> {
   const { prices, approvals } = termColumns(gate);
   await tx`
     INSERT INTO gates (gate_id, account_id, mode, name, description, trust_level, constraints, routes, labels,
-      catalog_prices, catalog_approvals, version, policy_version, created_at_ms, updated_at_ms, last_changed_by)
+      condition_forms, catalog_prices, catalog_approvals, version, policy_version, created_at_ms, updated_at_ms, last_changed_by)
     VALUES (${gate.gateId}, ${gate.accountId}, ${gate.mode}, ${gate.name}, ${gate.description}, ${gate.trustLevel},
       ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb, ${routesColumn(gate)}::text::jsonb,
-      ${JSON.stringify(gate.labels)}::text::jsonb, ${prices}::text::jsonb, ${approvals}::text[], ${gate.version}, ${gate.policyVersion}, ${gate.createdAtMs}, ${gate.updatedAtMs},
+      ${JSON.stringify(gate.labels)}::text::jsonb, ${formsColumn(gate)}::text::jsonb, ${prices}::text::jsonb, ${approvals}::text[], ${gate.version}, ${gate.policyVersion}, ${gate.createdAtMs}, ${gate.updatedAtMs},
       ${storedActor(gate.lastChangedBy)}::text::jsonb)`;
 }
 
@@ -252,6 +257,7 @@ export async function updateGateRow(tx: Transaction, gate: Gate): Promise<void> 
   await tx`
     UPDATE gates SET name = ${gate.name}, description = ${gate.description}, trust_level = ${gate.trustLevel},
       constraints = ${JSON.stringify(renderConstraints(gate.constraints))}::text::jsonb,
+      condition_forms = ${formsColumn(gate)}::text::jsonb,
       routes = ${routesColumn(gate)}::text::jsonb, labels = ${JSON.stringify(gate.labels)}::text::jsonb,
       catalog_prices = ${prices}::text::jsonb, catalog_approvals = ${approvals}::text[], version = ${gate.version},
       policy_version = ${gate.policyVersion}, updated_at_ms = ${gate.updatedAtMs},

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime } from '../../shared/model/time.ts';
+import { ConditionCheck, ConditionCheckBody } from '../../shared/wire/api/conditions.ts';
 import {
   GateAnswer,
   GateCreation,
@@ -32,6 +33,7 @@ import { readIfMatch } from '../http/entity-tag.ts';
 import { operationsOf } from '../http/operation.ts';
 import { IdParams, pathId } from '../http/path-id.ts';
 import { templateOf } from '../templates/template-of.ts';
+import { checkCondition } from './check-condition.ts';
 import { createGate, type FirstCatalog } from './create-gate.ts';
 import { deleteGate } from './delete-gate.ts';
 import { findCountedGate, findGate, hasGateNamed } from './gate-store.ts';
@@ -136,6 +138,23 @@ const api = operationsOf('Gates', {
       },
     },
   },
+  checkCondition: {
+    scope: 'gates:read',
+    summary: 'Check a condition without writing it',
+    description:
+      'An expression that is not sound is refused as a write refuses it, with its place in `error.details`. With `gate_id` the warnings name what no ' +
+      'pinned tool of the gate takes, and permissions that its catalog lacks.',
+    errors: ['gate_not_found'],
+    examples: {
+      workspace: {
+        summary: 'Only below a folder',
+        value: {
+          require: "request.arguments.path.startsWith('/workspace/')",
+          permissions: ['tools:write_file'],
+        },
+      },
+    },
+  },
   deleteGate: {
     scope: 'gates:manage',
     summary: 'Delete a gate',
@@ -152,6 +171,7 @@ export function gateRoutes(deps: AppendingDeps, catalogs: FirstCatalog): Fastify
     app.register(creationRoutes(deps, catalogs));
     app.register(readRoutes(deps));
     app.register(policyRoutes(deps));
+    app.register(conditionRoutes(deps));
     app.register(changeRoutes(deps));
   };
 }
@@ -231,6 +251,19 @@ function readRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
           limits: usages.map(renderLimitUsage),
         };
       },
+    );
+  };
+}
+
+function conditionRoutes({ sql }: Pick<AppendingDeps, 'sql'>): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.post(
+      '/conditions/check',
+      {
+        config: api.checkCondition,
+        schema: { body: ConditionCheckBody, response: { 200: ConditionCheck } },
+      },
+      async (request) => checkCondition(sql, callerOf(request), request.body),
     );
   };
 }

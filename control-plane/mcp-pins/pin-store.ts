@@ -7,6 +7,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Page, PagePlace } from '../../shared/wire/api/paging.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readPage } from '../storage/read-page.ts';
+import { mcpPinsLimits } from './limits.ts';
 
 /** A pin with what new tools are compared with. */
 export interface StoredPin extends McpPin {
@@ -96,6 +97,16 @@ export const readPins = (
 ): PromiseLike<readonly StoredPin[]> => sql<StoredPin[]>`
   SELECT ${columns(sql)}, look, body_hash AS "bodyHash" FROM mcp_pins
   WHERE gate_id = ${gateId} AND upstream = ${upstream} ORDER BY tool`;
+
+/** What the tools of a gate are in force, as far as somebody has to look at them. */
+export const readPinnedTools = (
+  sql: Database,
+  gateId: GateId,
+): PromiseLike<readonly { readonly tool: string; readonly definition: string }[]> => sql<
+  { tool: string; definition: string }[]
+>`
+  SELECT tool, definition FROM mcp_pins WHERE gate_id = ${gateId} AND definition IS NOT NULL
+  ORDER BY tool LIMIT ${mcpPinsLimits.toolsReadMax}`;
 
 /** The upstream must be locked. */
 export async function writePin(tx: Transaction, pin: StoredPin): Promise<void> {

@@ -11,6 +11,7 @@ import * as catalog from '../../shared/wire/api/catalog.ts';
 import * as channel from '../../shared/wire/api/channel.ts';
 import * as check from '../../shared/wire/api/check.ts';
 import * as checkBatch from '../../shared/wire/api/check-batch.ts';
+import * as conditions from '../../shared/wire/api/conditions.ts';
 import * as constraints from '../../shared/wire/api/constraints.ts';
 import * as decision from '../../shared/wire/api/decision.ts';
 import * as difference from '../../shared/wire/api/difference.ts';
@@ -71,6 +72,9 @@ export const namedSchemas = {
   PassportConstraints: constraints.PassportConstraints,
   GateConstraints: constraints.GateConstraints,
   RequiredProof: constraints.RequiredProof,
+  Condition: conditions.ConditionBody,
+  ConditionCheckRequest: conditions.ConditionCheckBody,
+  ConditionCheck: conditions.ConditionCheck,
   GateRoute,
   GateCreation: gate.GateCreation,
   NewGate: gate.GateCreationAnswer,

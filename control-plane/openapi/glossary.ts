@@ -312,6 +312,7 @@ export const glossary: Readonly<Record<string, string>> = {
   'GateTest.limit': 'The limit that the request would exceed, in its unit.',
   used: 'How much of the limit was used already.',
   requested: 'How much more was requested.',
+  condition: 'Id of the condition that decided, of the gate or the passport; absent or null: none did.',
   reset_at: 'When the window of the limit ends; null if it has no window.',
 
   // Approvals
@@ -324,6 +325,7 @@ export const glossary: Readonly<Record<string, string>> = {
   lines: 'Details, in the order to show them.',
   label: 'What the value is.',
   value: 'The value.',
+  'Approval.condition': 'The condition that asks for it; null: another rule does. The first, of several.',
   'Approval.url': 'Where the request can be looked at; null if nowhere.',
   'Approval.status': '`approved` until it is used, denied or expired.',
   'Approval.passport_id': 'The passport of the requesting agent.',
@@ -552,6 +554,21 @@ export const glossary: Readonly<Record<string, string>> = {
   'HoldAsk.expires_in_s': 'From 60 to 604800. Default: as the gate has it, else 3600.',
   'PermitHold.amount_usd': 'What is held, in USD.',
   'PermitHold.expires_at': 'When it ends without an outcome.',
+  conditions:
+    'What requests must meet besides, in the order in which it is asked: expressions of CEL, see docs/conditions.md. At most 32.',
+  'Condition.id': 'Its name in answers and records: 1 to 64 of `a-z0-9-`, unique in the list.',
+  require: 'An expression of CEL that has to be true. At most 4 KiB.',
+  'Condition.permissions':
+    'Of which requests it is asked: permissions, or `<area>:*` for an area. Default: all.',
+  'ConditionCheckRequest.permissions': 'Of which requests it would be asked. Default: all.',
+  otherwise:
+    'What becomes of a request that does not meet it: `block` (default), or `approve`: a person is asked.',
+  'Condition.message': 'The `detail` of answers in which it is not met. At most 200 characters.',
+  'ConditionCheckRequest.gate_id': 'The gate that it is for, whose catalog and pinned tools are looked at.',
+  'ConditionCheck.permission': 'Of which permission it is said; null: of all.',
+  'ConditionCheck.path': 'Which of `reads` it is about; null: the permission.',
+  reads: 'JSON pointers to what it reads: `/request/…`, `/passport/…`, `/claims/…` or `/user`.',
+  warnings: 'What no pinned tool of the gate takes, and permissions that its catalog lacks.',
   'GateConstraints.holds': 'How amounts are held that are settled later.',
   on_expiry:
     'What becomes of a hold without an outcome: `settle` counts it as spent, `release` gives it back.',
@@ -592,7 +609,6 @@ export const glossary: Readonly<Record<string, string>> = {
   'Attestation.units': 'Units of what is no money, by name; null: none.',
   'Attestation.user': 'Commitment to the person behind the agent; null: not known.',
   commitment: 'Commitment to a value, `sha256:` and hex.',
-  condition: 'Id of the condition that decided; null: none did.',
   'Attestation.path': 'JSON pointer of the value.',
   timestamp: 'When it was decided.',
   manifest: 'What the export holds.',
@@ -869,6 +885,9 @@ export const glossary: Readonly<Record<string, string>> = {
   'Error.err': 'Of a refused security event: the code of RFC 8935 §2.4.',
   'Error.description': 'Of a refused security event: the message, for its transmitter.',
   param: 'The field or parameter at fault, if there is one.',
+  details: 'Where in an expression its fault is.',
+  line: 'From 1.',
+  column: 'From 1, in characters.',
   request_id: 'Names the request; also in `X-Request-Id`.',
   draining: 'Whether this process is about to stop. It still answers; send it no new requests.',
   database: 'Whether PostgreSQL can be reached and is migrated.',

@@ -96,17 +96,22 @@ async function addGates(
       })[]
     >`
       SELECT gate_id, account_id, mode, version, policy_version, policy_hash, trust_level, constraints, routes,
-        catalog_prices AS catalog, catalog_approvals,
+        catalog_prices AS catalog, catalog_approvals, condition_forms,
         ${standingApprovals(tx, takenAtMs)} AS standing_approvals, ${shadowOf(tx, takenAtMs)} AS shadow
       FROM gates LEFT JOIN gate_policies USING (gate_id, policy_version)
       WHERE gate_id = ANY(${ids.slice(first, first + syncLimits.snapshotGatesPerTurn)}::text[]) ORDER BY gate_id`;
-    const gates = rows.map(({ standing_approvals: standing, policy_hash: policyHash, shadow, ...gate }) => ({
-      ...withoutAnswerRule(withoutHoldRule(gate)),
-      ...hideFromOlder(withoutAnswerRule(withoutHoldRule(gate)).constraints),
-      ...(policyHash != null && { policy_hash: policyHash }),
-      ...(standing !== null && { standing_approvals: standing }),
-      ...(shadow !== null && { shadow: { ...shadow, constraints: forSidecars(shadow) } }),
-    }));
+    const gates = rows.map(({ standing_approvals: standing, policy_hash: policyHash, ...row }) => {
+      const { condition_forms: forms, shadow, ...gate } = row;
+      const told = withoutAnswerRule(withoutHoldRule(gate));
+      return {
+        ...told,
+        ...hideFromOlder(told.constraints),
+        ...(forms != null && { condition_forms: forms }),
+        ...(policyHash != null && { policy_hash: policyHash }),
+        ...(standing !== null && { standing_approvals: standing }),
+        ...(shadow !== null && { shadow: { ...shadow, constraints: forSidecars(shadow) } }),
+      };
+    });
     text.add(`${first === 0 ? '' : ','}${JSON.stringify(gates).slice(1, -1)}`);
   }
 }

@@ -102,9 +102,11 @@ export const mayBePending = (
   policy: CompiledPolicy,
   passport: VerifiedPassport,
   request: RequestFacts,
-  { reason, amountMicroUsd }: Pick<Decision, 'reason' | 'amountMicroUsd'>,
+  { reason, amountMicroUsd, conditions }: Pick<Decision, 'reason' | 'amountMicroUsd' | 'conditions'>,
 ): boolean =>
   (reason === 'spend_limit_exceeded' || reason === 'wallet_limit_exceeded') &&
   request.approval === 'none' &&
   policy.accountId !== null &&
-  demandedApprovalMs(policy, passport, request, amountMicroUsd) !== null;
+  // One that blocks would have decided before a limit did.
+  ((conditions !== null && conditions.length > 0) ||
+    demandedApprovalMs(policy, passport, request, amountMicroUsd) !== null);

@@ -12,11 +12,15 @@ export function checkTrustLevel(
   level: TrustTier,
   passport: VerifiedPassport,
 ): DecisionReason | null {
-  const tier = isVouchedFor(policy, passport) ? passport.trustTier : 'L1';
-  return reachesTier(tier, level) ? null : 'trust_level_insufficient';
+  return reachesTier(tierAt(policy, passport), level) ? null : 'trust_level_insufficient';
 }
 
-function isVouchedFor(policy: CompiledPolicy, passport: VerifiedPassport): boolean {
+/** The tier that counts. */
+export const tierAt = (policy: CompiledPolicy, passport: VerifiedPassport): TrustTier =>
+  isVouchedFor(policy, passport) ? passport.trustTier : 'L1';
+
+/** Whether the gate believes what the issuer says of its passports. */
+export function isVouchedFor(policy: CompiledPolicy, passport: VerifiedPassport): boolean {
   if (passport.accountId === policy.ownAccountId) return true;
   const { trustedIssuers } = policy;
   return trustedIssuers !== 'any' && trustedIssuers.named.has(passport.issuerId);

@@ -1,3 +1,4 @@
+import type { CheckedForm } from '../condition/form.ts';
 import type { CatalogTerms } from '../model/catalog.ts';
 import type { Constraints, PiiControls } from '../model/constraints.ts';
 import type { GateShadow } from '../model/gate.ts';
@@ -12,6 +13,7 @@ import type { UnixMillis } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
 import { type CompiledApprovalRule, compileApprovals } from './compile-approvals.ts';
+import { type CompiledCondition, compileConditions } from './compile-conditions.ts';
 import { type CompiledDomains, compileDomains } from './compile-domains.ts';
 import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './compile-windows.ts';
 
@@ -25,6 +27,8 @@ export type TrustedIssuers = 'any' | { readonly own: boolean; readonly named: Re
  */
 export interface CompiledPolicy {
   readonly mode: Mode;
+  /** Null: no gate. */
+  readonly gateId: GateId | null;
   /** Owner of the gate. Null: no gate. */
   readonly accountId: AccountId | null;
   /** The account whose issuers count as own: the gate's, or without a gate the caller's. */
@@ -47,6 +51,8 @@ export interface CompiledPolicy {
   readonly rateWindows: readonly WindowLimit[];
   readonly approvals: CompiledApprovalRule | null;
   readonly proof: ProofDemand;
+  /** In their order. */
+  readonly conditions: readonly CompiledCondition[];
   /** How long money is held for a request that does not say (contract §19). */
   readonly holdExpiresInMs: number;
 }
@@ -101,6 +107,8 @@ export function compileGate(
     readonly holdExpiresInMs?: number;
     /** Absent: none. */
     readonly shadow?: Pick<GateShadow, 'trustLevel' | 'constraints' | 'policyHash' | 'expiresAtMs'> | null;
+    /** Of its conditions, where they were told. */
+    readonly conditionForms?: readonly CheckedForm[];
   },
   catalog: CatalogTerms | null = null,
   standingApprovals: readonly StandingApprovalTerms[] = [],
@@ -123,6 +131,7 @@ export function compileGate(
     rateWindows: compileRateWindows(rateLimits, 'gate'),
     approvals: compileApprovals(gate.constraints),
     proof: gate.constraints.proofOfPossession,
+    conditions: compileConditions(gate.constraints.conditions, gate.conditionForms),
     gateId: gate.gateId,
     version: gate.version,
     policyVersion: gate.policyVersion,
@@ -139,7 +148,7 @@ function compileShadow(
   { policyHash, expiresAtMs, ...changed }: NonNullable<Parameters<typeof compileGate>[0]['shadow']>,
   catalog: CatalogTerms | null,
 ): CompiledShadow {
-  const policy = compileGate({ ...gate, ...changed, policyHash, shadow: null }, catalog);
+  const policy = compileGate({ ...gate, conditionForms: [], ...changed, policyHash, shadow: null }, catalog);
   const live = gate.constraints.piiControls?.types ?? [];
   const types = policy.pii?.types ?? [];
   const isScanned = types.length === live.length && types.every((type, place) => type === live[place]);
@@ -170,6 +179,7 @@ function compileTrustedIssuers(configured: Constraints['trustedIssuers']): Trust
  */
 export const noGate = (caller: { readonly accountId: AccountId; readonly mode: Mode }): CompiledPolicy => ({
   mode: caller.mode,
+  gateId: null,
   accountId: null,
   ownAccountId: caller.accountId,
   trustLevel: null,
@@ -185,7 +195,9 @@ export const noGate = (caller: { readonly accountId: AccountId; readonly mode: M
   rateWindows: noWindowLimits,
   approvals: null,
   proof: 'off',
+  conditions: noConditions,
   holdExpiresInMs: holdDefaults.expiresInMs,
 });
 
+const noConditions: readonly CompiledCondition[] = Object.freeze([]);
 const noWindowLimits: readonly WindowLimit[] = Object.freeze([]);

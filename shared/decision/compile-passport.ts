@@ -1,5 +1,6 @@
 import type { PassportClaims } from '../model/passport-claims.ts';
 import { compileApprovals } from './compile-approvals.ts';
+import { compileConditions } from './compile-conditions.ts';
 import { compileDomains } from './compile-domains.ts';
 import { compileRateWindows, compileSpendWindows, spendNeedsAmount } from './compile-windows.ts';
 import type { VerifiedPassport } from './facts.ts';
@@ -8,10 +9,12 @@ import type { VerifiedPassport } from './facts.ts';
 type Undecided = 'issuerDomain' | 'agentName' | 'issuedAtS';
 export type CompiledClaims = Omit<PassportClaims, Undecided> & Partial<Pick<PassportClaims, Undecided>>;
 
+const noClaims: VerifiedPassport['foreignClaims'] = Object.freeze({});
+
 /**
  * Precomputes everything that depends only on the token, once per token. Only for claims with a verified
  * signature, or of a passport's row; see VerifiedPassport. `permissions`: an existing set of the claims'
- * permissions, if any.
+ * permissions, if any; `conditions`: those of its issuer, if they are compiled already.
  */
 export function compilePassport(
   claims: CompiledClaims,
@@ -20,11 +23,15 @@ export function compilePassport(
     tokenHash,
     digests,
     permissions = new Set(claims.permissions),
+    conditions = compileConditions(claims.constraints.conditions),
+    foreignClaims = noClaims,
     source = null,
     actors = [],
     among = '',
   }: Pick<VerifiedPassport, 'keyId' | 'tokenHash' | 'digests'> &
-    Partial<Pick<VerifiedPassport, 'permissions' | 'source' | 'actors' | 'among'>>,
+    Partial<
+      Pick<VerifiedPassport, 'permissions' | 'conditions' | 'foreignClaims' | 'source' | 'actors' | 'among'>
+    >,
 ): VerifiedPassport {
   const { allowedDomains, spendLimits, rateLimits } = claims.constraints;
   return {
@@ -44,6 +51,8 @@ export function compilePassport(
     rateWindows: compileRateWindows(rateLimits, 'passport'),
     approvals: compileApprovals(claims.constraints),
     proof: claims.constraints.proofOfPossession,
+    conditions,
+    foreignClaims,
     agentKey: claims.publicKey,
     hasWallet: claims.hasWallet,
     keyId,

@@ -17,6 +17,7 @@ import {
   hasApprovalRule,
   lacksAmountToApprove,
 } from './check-approval.ts';
+import { type Asked, askConditions, hasConditions } from './check-conditions.ts';
 import { checkDomain, hasDomainList } from './check-domain.ts';
 import { checkFreshness } from './check-freshness.ts';
 import { checkIssuer } from './check-issuer.ts';
@@ -63,6 +64,24 @@ export function decide(
   quota: QuotaView,
   nowMs: UnixMillis,
 ): Decision {
+  const decision = decideInOrder(policy, facts, request, quota, nowMs);
+  if (decision.conditions !== null || !mayAskConditions(policy, facts)) return decision;
+  return { ...decision, conditions: noneFailed };
+}
+
+/** Whether there are conditions of the gate, or of a passport that verified. */
+export const mayAskConditions = (policy: CompiledPolicy, facts: PassportFacts): boolean =>
+  policy.conditions.length > 0 || (facts.kind === 'verified' && facts.passport.conditions.length > 0);
+
+const noneFailed: readonly string[] = Object.freeze([]);
+
+function decideInOrder(
+  policy: CompiledPolicy,
+  facts: PassportFacts,
+  request: RequestFacts,
+  quota: QuotaView,
+  nowMs: UnixMillis,
+): Decision {
   const amount = countedAmount(policy, request);
   let reached: CheckSet = check.passport;
   if (facts.kind === 'refused') return block(facts.reason, reached, amount);
@@ -100,7 +119,7 @@ export function decide(
     if (refusal !== null) return block(refusal, reached, amount);
   }
 
-  return decideOnRequest({ policy, passport, request, quota, amount, nowMs }, reached);
+  return decideOnRequest({ policy, passport, request, quota, amount, nowMs, asked: null }, reached);
 }
 
 /** Input of the later checks, including findings of the earlier ones. */
@@ -111,16 +130,34 @@ interface CheckInput {
   readonly quota: QuotaView;
   readonly amount: MicroUsd | null;
   readonly nowMs: UnixMillis;
+  /** What its conditions said; null: there are none. */
+  readonly asked: Asked | null;
 }
 
-/** The checks of the request: the presented approval, its domain, its personal data. */
-function decideOnRequest(input: CheckInput, before: CheckSet): Decision {
+/** The checks of the request: the presented approval, its conditions, its domain, its personal data. */
+function decideOnRequest(input: CheckInput, reached: CheckSet): Decision {
   const { policy, passport, request, amount } = input;
-  let reached = before;
   const presented = checkPresentedApproval(policy, request);
   if (presented === 'unknown') return undecided('approval', reached, amount, noFindings);
   if (presented !== null) return block(presented, reached, amount);
+  return hasConditions(policy, passport)
+    ? decideOnConditions(input, reached | check.conditions)
+    : decideOnContent(input, reached);
+}
 
+function decideOnConditions(input: CheckInput, reached: CheckSet): Decision {
+  const { amount } = input;
+  const asked = askConditions(input);
+  if (asked === 'unknown') return undecided('leases', reached, amount, noFindings);
+  const { failed: conditions, blocks } = asked;
+  if (blocks === null) return { ...decideOnContent({ ...input, asked }, reached), conditions };
+  const { id: condition, reason, detail } = blocks;
+  return { ...block(reason, reached, amount), conditions, condition, detail };
+}
+
+function decideOnContent(input: CheckInput, before: CheckSet): Decision {
+  const { policy, passport, request, amount } = input;
+  let reached = before;
   if (hasDomainList(policy, passport)) {
     reached |= check.domain_allowlist;
     const refusal = checkDomain(policy, passport, request.domain);
@@ -138,7 +175,7 @@ function decideOnRequest(input: CheckInput, before: CheckSet): Decision {
 
 /** The last checks: cost, rate, and whether an approval is required. */
 function decideOnCost(input: CheckInput, before: CheckSet, pii: readonly PiiFinding[]): Decision {
-  const { policy, passport, request, quota, amount } = input;
+  const { policy, passport, request, quota, amount, asked } = input;
   let reached = before;
   // Another currency blocks even without a limit: its number must never be read as dollars.
   if (!isDollars(request.currency))
@@ -160,11 +197,14 @@ function decideOnCost(input: CheckInput, before: CheckSet, pii: readonly PiiFind
     if (refusal !== null) return refusal;
   }
 
-  if (hasApprovalRule(policy, passport, request)) {
+  const byCondition = asked?.approve ?? null;
+  if (byCondition !== null || hasApprovalRule(policy, passport, request)) {
     reached |= check.approval;
     if (lacksAmountToApprove(policy, passport, amount)) return block('amount_missing', reached, amount, pii);
-    if (request.approval === 'pending') return suspend(null, reached, amount, pii);
     const demandedMs = demandedApprovalMs(policy, passport, request, amount);
+    if (byCondition !== null && request.approval !== 'approved')
+      return decideByCondition(input, byCondition, demandedMs, reached, pii);
+    if (request.approval === 'pending') return suspend(null, reached, amount, pii);
     if (demandedMs !== null) return decideForPerson(input, demandedMs, reached, pii);
   }
   return permit(input, reached, pii, null);
@@ -209,6 +249,22 @@ function decideOnRate(
   return miss === 'unknown' || ofWallet === 'unknown' ? undecided('leases', reached, amount, pii) : null;
 }
 
+/** A condition wants a person to be asked about this request: no standing approval answers that. */
+function decideByCondition(
+  { policy, request, amount }: CheckInput,
+  { id: condition, detail, expiresInMs }: NonNullable<Asked['approve']>,
+  demandedMs: number | null,
+  reached: CheckSet,
+  pii: readonly PiiFinding[],
+): Decision {
+  const waitMs = Math.min(expiresInMs, demandedMs ?? expiresInMs);
+  const decision =
+    policy.accountId === null
+      ? block('approval_required', reached, amount, pii)
+      : suspend(request.approval === 'pending' ? null : waitMs, reached, amount, pii);
+  return { ...decision, condition, detail };
+}
+
 /** An approval is required: a standing one, or a person's. */
 function decideForPerson(
   input: CheckInput,
@@ -251,6 +307,9 @@ const permit = (
   approvalExpiresInMs: null,
   hold:
     request.hold === null ? null : holdOf(policy, request.hold, must(amount, 'a hold has an amount'), nowMs),
+  conditions: null,
+  condition: null,
+  detail: null,
 });
 
 const holdOf = (
@@ -296,6 +355,9 @@ function block(
     isRedacted: false,
     approvalExpiresInMs: null,
     hold: null,
+    conditions: null,
+    condition: null,
+    detail: null,
   };
 }
 
@@ -326,4 +388,7 @@ const suspend = (
   isRedacted: false,
   approvalExpiresInMs: expiresInMs,
   hold: null,
+  conditions: null,
+  condition: null,
+  detail: null,
 });

@@ -15,6 +15,7 @@ import type { UnixMillis, UnixSeconds } from '../model/time.ts';
 import type { TrustTier } from '../model/trust-tier.ts';
 import type { WindowLimit } from '../quota/window-limit.ts';
 import type { CompiledApprovalRule } from './compile-approvals.ts';
+import type { CompiledCondition } from './compile-conditions.ts';
 import type { CompiledDomains } from './compile-domains.ts';
 
 /**
@@ -50,6 +51,10 @@ export interface VerifiedPassport {
   readonly rateWindows: readonly WindowLimit[];
   readonly approvals: CompiledApprovalRule | null;
   readonly proof: ProofDemand;
+  /** In their order. */
+  readonly conditions: readonly CompiledCondition[];
+  /** Those of a token of another issuer, without its id and times. Of our own: none. */
+  readonly foreignClaims: Readonly<Record<string, unknown>>;
   /** Its holder's key, with which proofs of possession are made: `ed25519:…` or `p256:…`. */
   readonly agentKey: string;
   /** It was issued in a wallet: which one it draws on now has to be asked (contract §6). */
@@ -151,6 +156,8 @@ export interface RequestFacts {
   readonly hold: HoldAsk | null;
   /** For the person who is asked, if one is. It decides nothing. */
   readonly display: ApprovalDisplay | null;
+  /** As its caller wrote it: what conditions read. */
+  readonly asked: Readonly<Record<string, unknown>>;
   /** `sha256:` + hex over the RFC 8785 form of the request without `proof` and `approval_id`. */
   readonly requestHash: string;
   /** Findings for the policy's types; null if not scanned, because the policy has no PII controls. */
@@ -267,4 +274,10 @@ export interface Decision {
   readonly approvalExpiresInMs: number | null;
   /** Of a PERMIT whose amount is settled later. */
   readonly hold: PermitHold | null;
+  /** The conditions that failed until the decision, in their order. Null: there are none to ask. */
+  readonly conditions: readonly string[] | null;
+  /** The one that decided. */
+  readonly condition: string | null;
+  /** What its message says, or what could not be evaluated. Null: that of the reason. */
+  readonly detail: string | null;
 }

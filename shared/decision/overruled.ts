@@ -45,6 +45,9 @@ export function overruled(decision: Decision, reason: OverrulingReason): Decisio
     isRedacted: false,
     approvalExpiresInMs: null,
     hold: null,
+    conditions: decision.conditions === null || evaluated.includes('conditions') ? decision.conditions : [],
+    condition: null,
+    detail: null,
   };
 }
 

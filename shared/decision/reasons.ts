@@ -44,6 +44,8 @@ export const reasons: Readonly<Record<DecisionReason, ReasonRow>> = {
   permission_missing: final('The request has no permission_key.'),
   permission_not_granted: final('The passport does not grant the permission.'),
   permission_not_in_catalog: final('The permission is not in the catalog of the gate.'),
+  condition_not_met: final('A condition of the gate or the passport is not met.'),
+  condition_error: final('A condition of the gate or the passport could not be evaluated for this request.'),
   domain_not_allowed: final('The domain is not allowed.'),
   domain_missing: final('Only certain domains are allowed, and the request has none.'),
   pii_detected: final('The request contains personal data, or more text than is scanned for it.'),

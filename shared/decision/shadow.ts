@@ -52,9 +52,15 @@ function verdictOf(
   const { policy, policyHash, trustsOthers } = shadow;
   if (facts.kind === 'refused' && facts.reason === 'issuer_untrusted' && trustsOthers)
     return undecidedShadow(policyHash, 'token');
-  const { outcome, reason, unknown } = decide(policy, facts, request, roomIn(policy, facts), nowMs);
+  const { outcome, reason, unknown, condition } = decide(
+    policy,
+    facts,
+    request,
+    roomIn(policy, facts),
+    nowMs,
+  );
   if (unknown !== null) return undecidedShadow(policyHash, unknown === 'leases' ? 'error' : unknown);
-  return { condition: null, decision: outcome, policy_hash: policyHash, reason };
+  return { condition, decision: outcome, policy_hash: policyHash, reason };
 }
 
 const roomy: WindowView = Object.freeze({

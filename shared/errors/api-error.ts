@@ -6,6 +6,8 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   /** The field or parameter at fault, as the caller spelled it: `constraints.spend_limits.daily_usd`. */
   readonly param: string | null;
+  /** More about a value that is at fault, for programs; null: nothing. */
+  readonly details: ErrorDetails | null;
   readonly #retryAfterS: number | null;
 
   constructor(
@@ -15,6 +17,7 @@ export class ApiError extends Error {
       readonly param?: string;
       readonly cause?: unknown;
       readonly retryAfterS?: number;
+      readonly details?: ErrorDetails;
     } = {},
   ) {
     super(
@@ -23,6 +26,7 @@ export class ApiError extends Error {
     );
     this.code = code;
     this.param = options.param ?? null;
+    this.details = options.details ?? null;
     this.#retryAfterS = options.retryAfterS ?? null;
   }
 
@@ -40,6 +44,14 @@ export class ApiError extends Error {
 export const invalidRequest = (param: string, message: string): ApiError =>
   new ApiError('invalid_request', { param, message });
 
+/** Where in a text its fault is. */
+export interface ErrorDetails {
+  /** From 1. */
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+}
+
 /** The body of every error; `param` is added where it is known (contract §12). */
 export interface ErrorBody {
   readonly error: {
@@ -48,12 +60,17 @@ export interface ErrorBody {
     readonly status: number;
     readonly request_id: string;
     readonly param?: string;
+    readonly details?: ErrorDetails;
   };
 }
 
 export function renderError(error: ApiError, requestId: string): ErrorBody {
-  const { code, message, status, param } = error;
+  const { code, message, status, param, details } = error;
   return {
-    error: { code, message, status, request_id: requestId, ...(param === null ? {} : { param }) },
+    error: {
+      ...{ code, message, status, request_id: requestId },
+      ...(param === null ? {} : { param }),
+      ...(details === null ? {} : { details }),
+    },
   };
 }

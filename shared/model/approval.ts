@@ -55,6 +55,8 @@ export interface Approval {
   readonly amountMicroUsd: MicroUsd | null;
   /** Null: none was given, or it was forgotten 90 days after the end. */
   readonly display: ApprovalDisplay | null;
+  /** The conditions that failed, for which a person is asked; null: there are none to ask. */
+  readonly conditions: readonly string[] | null;
   readonly createdAtMs: UnixMillis;
   readonly expiresAtMs: UnixMillis;
   readonly resolvedAtMs: UnixMillis | null;

@@ -1,3 +1,4 @@
+import type { Condition } from './condition.ts';
 import type { IssuerId, UserId } from './ids.ts';
 import type { MicroUsd } from './money.ts';
 import type { PermissionKey } from './permission.ts';
@@ -106,6 +107,8 @@ export interface Constraints {
   readonly proofOfPossession: ProofDemand;
   /** Gate only. Null: `holdDefaults`. */
   readonly holds: HoldRule | null;
+  /** In the order in which they are asked. Empty: none. */
+  readonly conditions: readonly Condition[];
 }
 
 /** The issuers that a policy trusts by their ids. */

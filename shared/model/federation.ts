@@ -85,6 +85,8 @@ export interface FederatedIssuer {
   readonly keysAtMs: UnixMillis | null;
   /** Its passports may be in wallets: which ones has to be asked before any of them gets a PERMIT. */
   readonly hasWallets: boolean;
+  /** The checked forms of its conditions, where they were told; else there are none. */
+  readonly conditionForms?: readonly unknown[];
 }
 
 /**

@@ -257,6 +257,10 @@ export const limits = {
   /** A shadow costs a second decision for each request, so one that nobody looks at has to end. */
   shadowDefaultMs: 7 * dayMs,
   shadowMsMax: 30 * dayMs,
+  /** Conditions of a gate or a passport: each is asked of a request within one budget (contract §4). */
+  conditionsMax: 32,
+  /** Its message, which answers carry. */
+  conditionMessageCharsMax: 200,
   /** Conditions of a gate and a passport, 32 each, that a record names. */
   carriedConditionsMax: 64,
   /** Commitments in a record. */

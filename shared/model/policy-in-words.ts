@@ -31,6 +31,14 @@ export interface SaidConstraints {
     } | null;
     readonly passkey?: boolean | null;
   } | null;
+  readonly conditions?:
+    | readonly {
+        readonly id: string;
+        readonly require: string;
+        readonly permissions?: readonly string[] | null;
+        readonly otherwise?: string | null;
+      }[]
+    | null;
 }
 
 const list = (items: readonly string[], last: string): string =>
@@ -77,6 +85,7 @@ export function policyInWords(level: string, constraints: SaidConstraints): read
     ...spendWords(constraints.spend_limits),
     ...rateWords(constraints.rate_limits),
     ...approvalWords(constraints.approvals),
+    ...conditionWords(constraints.conditions),
   ];
 }
 
@@ -101,6 +110,13 @@ function piiWords(pii: SaidConstraints['pii_controls']): string[] {
   if (pii.mode === 'redact') return [`Found ${what} is removed from the request that is passed on.`];
   return [`Found ${what} is recorded, and the request goes on.`];
 }
+
+const conditionWords = (conditions: SaidConstraints['conditions']): string[] =>
+  (conditions ?? []).map(({ id, require, permissions, otherwise }) => {
+    const of = permissions ? `Requests for ${list(permissions, 'or')}` : 'Requests';
+    const then = otherwise === 'approve' ? 'else a person must approve' : 'else they are blocked';
+    return `${of} must meet the condition ${id} (${require.replaceAll(/\s+/g, ' ')}), ${then}.`;
+  });
 
 function spendWords(spend: SaidConstraints['spend_limits']): string[] {
   if (!spend) return [];

@@ -181,6 +181,8 @@ export function decideAgain(
   const read = new RecordReader(past, other, isSamePolicy);
   const { facts, open } = read.facts(windows, drift);
   const again = decideOn(facts, record.timestampMs);
+  // What conditions read is in no record.
+  if (again.evaluated.includes('conditions')) return { undecided: 'members' };
   if (isSamePolicy && again.outcome === record.decision) return { ...live, decision: again };
   for (const { cause, otherwise } of open)
     if (!agree(record, again, decideOn({ ...facts, ...otherwise }, record.timestampMs)))
@@ -318,6 +320,7 @@ class RecordReader {
       proof: this.#proof(passport),
       hold: isHeldWithout || record.holdExpiresAtMs !== null ? held : null,
       display: null,
+      asked: {},
       requestHash: record.requestHash,
       pii: scan.known,
     };

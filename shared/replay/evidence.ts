@@ -14,7 +14,7 @@ import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import { latestUnixMs, parseTime, toSeconds, type UnixMillis } from '../model/time.ts';
 import { isTrustTier } from '../model/trust-tier.ts';
 import { parseCatalogEntry } from '../wire/api/catalog.ts';
-import { parseConstraints } from '../wire/api/constraints.ts';
+import { parseNewConstraints } from '../wire/api/constraints.ts';
 import { canonicalName } from '../wire/api/email.ts';
 import type { SignedApproval, SignedPassport } from '../wire/evidence/evidence.ts';
 import type { SignedPolicy } from '../wire/evidence/policy.ts';
@@ -235,10 +235,10 @@ export const isPresented = (
 ): record is Attestation & { readonly approvalId: ApprovalId } =>
   record.decision === 'PERMIT' && record.approvalId?.startsWith('appr_') === true;
 
-/** Null: this version does not know all that is in it, so it cannot say what it demands. */
+/** Null: this version does not know all that is in it, or a condition is faulty. */
 function constraintsOf(value: unknown, of: 'gate' | 'passport'): Constraints | null {
   try {
-    return parseConstraints(value, { param: 'constraints', of });
+    return parseNewConstraints(value, { param: 'constraints', of });
   } catch {
     return null;
   }

@@ -329,6 +329,7 @@ function requestOf(record: Attestation, claim: DecisionReason | null): Omit<Requ
     idempotencyKey: null,
     proof: proofOf(record, claim),
     display: null,
+    asked: {},
     requestHash: record.requestHash,
     pii: { findings: record.pii, isComplete: claim !== 'pii_detected' },
   };

@@ -2,6 +2,7 @@ import { sha256Hex } from '../crypto/content-hash.ts';
 import type { Verifier } from '../crypto/ed25519.ts';
 import { foreignKeyBytes, foreignVerifier } from '../crypto/foreign-key.ts';
 import type { JsonObject } from '../crypto/json-object.ts';
+import { type CompiledCondition, compileConditions } from '../decision/compile-conditions.ts';
 import type { TrustedIssuers } from '../decision/compile-gate.ts';
 import type {
   FederatedAlgorithm,
@@ -13,6 +14,7 @@ import type {
 import type { AccountId, IssuerId } from '../model/ids.ts';
 import type { Mode } from '../model/mode.ts';
 import type { UnixMillis } from '../model/time.ts';
+import { readForms } from '../wire/api/conditions.ts';
 
 /** A key, ready to verify. */
 export interface ForeignVerificationKey extends ForeignKey {
@@ -53,11 +55,13 @@ export class ForeignIssuer implements PassportSource {
   readonly keys: readonly ForeignVerificationKey[];
   readonly maxKeyAgeMs: number;
   readonly hasWallets: boolean;
+  /** Of its constraints: each of its passports has them. */
+  readonly conditions: readonly CompiledCondition[];
   /** See PassportSource. */
   keysAtMs: UnixMillis | null;
   isCurrent = true;
 
-  /** Throws TypeError for an unusable key. */
+  /** Throws TypeError for an unusable key, and InvariantError for a faulty condition. */
   constructor(issuer: FederatedIssuer) {
     const { issuerId, accountId, mode, version, federation, keys, keysAtMs, hasWallets } = issuer;
     this.issuerId = issuerId;
@@ -68,6 +72,7 @@ export class ForeignIssuer implements PassportSource {
     this.keys = keys.map((key) => ({ ...key, ...preparedKey(key) }));
     this.maxKeyAgeMs = federation.maxKeyAgeMs;
     this.hasWallets = hasWallets;
+    this.conditions = compileConditions(federation.constraints.conditions, readForms(issuer.conditionForms));
     this.keysAtMs = keysAtMs;
   }
 

@@ -52,6 +52,11 @@ export function admitOfOthers(opened: OpenedForeignToken, signatureIsValid: bool
 const agentKeyIn = ({ cnf }: JsonObject): string =>
   isJsonObject(cnf) ? (agentKeyOfJwk(cnf['jwk']) ?? '') : '';
 
+/** What conditions read of a token: not what differs in each token of a subject. */
+function withoutTimes({ iat: _iat, exp: _exp, nbf: _nbf, jti: _jti, ...claims }: JsonObject): JsonObject {
+  return claims;
+}
+
 function compileOfOthers({ issuer, open, key, among }: OpenedForeignToken, mapped: MappedClaims) {
   const passportId = federatedPassportId(issuer.issuerId, mapped.subject);
   const parts = issuerOf(issuer);
@@ -79,6 +84,8 @@ function compileOfOthers({ issuer, open, key, among }: OpenedForeignToken, mappe
     tokenHash: sha256Hex(open.token),
     digests: digestsOf(claims, parts, mapped.user),
     permissions: permissionSetOf(mapped.permissions),
+    conditions: issuer.conditions,
+    foreignClaims: withoutTimes(open.payload),
     source: issuer,
     actors: mapped.actors,
     among,

@@ -116,14 +116,16 @@ const ageOnRecord = ({ stateAgeMs }: Attempt): number | null =>
 
 function extrasOf({ decision, request, shadow }: Attempt, { domain }: RecordContext): SpooledExtras | null {
   const proof = provenBy(decision, request);
-  const { hold } = decision;
-  if (domain === null && proof === null && hold === null && shadow === null) return null;
+  const { hold, conditions } = decision;
+  if (domain === null && proof === null && hold === null && shadow === null && conditions === null)
+    return null;
   // No spread: of three members it takes longer than the rest of the record.
   const extras: { -readonly [Name in keyof SpooledExtras]: SpooledExtras[Name] } = {};
   if (domain !== null) extras.domain = domain;
   if (hold !== null) extras.hold_expires_at_ms = hold.expiresAtMs;
   if (proof !== null) extras.proof = proof;
   if (shadow !== null) extras.shadow = shadow;
+  if (conditions !== null) extras.conditions = conditions;
   return extras;
 }
 

@@ -11,7 +11,7 @@ import {
   type CompiledShadow,
   noGate,
 } from '../../shared/decision/compile-gate.ts';
-import { decide } from '../../shared/decision/decide.ts';
+import { decide, mayAskConditions } from '../../shared/decision/decide.ts';
 import {
   type Decision,
   noWindows,
@@ -38,6 +38,7 @@ import { scanPii } from '../../shared/pii/scan-pii.ts';
 import type { Clock, Moment } from '../../shared/runtime/clock.ts';
 import type { Random } from '../../shared/runtime/random.ts';
 import type { KnownIssuers } from '../../shared/verification/foreign-issuers.ts';
+import { sentAmount } from '../../shared/wire/api/check.ts';
 import type { Spool } from '../attest/spool.ts';
 import { drawnView, takenAtMs } from '../quota/held-view.ts';
 import type { LeaseHolder } from '../quota/lease-holder.ts';
@@ -160,6 +161,8 @@ export class Section {
     const gate = check.gateId === null ? null : findGate(state, check.gateId, check.caller);
     const policy = gate ?? this.#policyWithoutGate(check);
     const facts = this.#factsOf(check, gate, monotonicMs);
+    const refusal = sentAmount(check.request, mayAskConditions(policy, facts));
+    if (refusal !== null) throw refusal;
     const read = this.#read(check, policy, facts);
     if (read === null) return null;
     if (read.hold !== null && state.recordForm === 1) throw holdsBeginLater();

@@ -15,7 +15,8 @@ import type { VerificationKey } from '../../shared/model/signing-key.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { ForeignIssuerTable } from '../../shared/verification/foreign-issuers.ts';
 import { parseCatalogTerms } from '../../shared/wire/api/catalog.ts';
-import { parseConstraints } from '../../shared/wire/api/constraints.ts';
+import { readForms } from '../../shared/wire/api/conditions.ts';
+import { parseConstraints, parseNewConstraints } from '../../shared/wire/api/constraints.ts';
 import { parseFederatedIssuer } from '../../shared/wire/api/federation.ts';
 import { parseGateRoutes } from '../../shared/wire/api/gate-routes.ts';
 import { mergePatch } from '../../shared/wire/api/merge-patch.ts';
@@ -187,6 +188,8 @@ export function applyChange(state: ReplicaState, change: Change, ed25519: Ed2551
 function putGate(state: ReplicaState, gate: GateBody): void {
   assert(gate.account_id === state.accountId, 'a sidecar receives the gates of its own account only');
   const shadow = shadowOf(gate);
+  const patches = [gate.constraints_patch ?? {}, gate.conditions_patch ?? {}];
+  const told = patches.reduce<unknown>(mergePatch, gate.constraints);
   const compiled = compileGate(
     {
       gateId: gate.gate_id,
@@ -196,10 +199,8 @@ function putGate(state: ReplicaState, gate: GateBody): void {
       policyVersion: gate.policy_version,
       policyHash: gate.policy_hash ?? null,
       trustLevel: gate.trust_level,
-      constraints: parseConstraints(mergePatch(gate.constraints, gate.constraints_patch ?? {}), {
-        param: 'constraints',
-        of: 'gate',
-      }),
+      constraints: parseConstraints(told, { param: 'constraints', of: 'gate' }),
+      conditionForms: readForms(gate.condition_forms),
       namesAsker: gate.names_asker ?? false,
       holdExpiresInMs: gate.hold_expires_in_ms ?? holdDefaults.expiresInMs,
       shadow,
@@ -236,7 +237,7 @@ function shadowOf({
       policyHash: told.policy_hash,
       expiresAtMs: told.expires_at_ms,
       trustLevel: told.trust_level,
-      constraints: parseConstraints(told.constraints, { param: 'constraints', of: 'gate' }),
+      constraints: parseNewConstraints(told.constraints, { param: 'constraints', of: 'gate' }),
       routes: parseGateRoutes(told.routes ?? []),
     };
   } catch {

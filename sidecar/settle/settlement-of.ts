@@ -59,6 +59,7 @@ export function suspendOf(
     constraints_evaluated: decision.evaluated,
     // A control plane that has told a shadow knows the member.
     ...(made.shadow !== null && { shadow: made.shadow }),
+    ...(decision.conditions !== null && { conditions: decision.conditions }),
     pii: decision.pii,
     expires_in_ms: must(
       decision.approvalExpiresInMs,

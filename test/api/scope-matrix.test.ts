@@ -28,6 +28,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'GET /backtests/x',
     'DELETE /backtests/x',
     'POST /gates/x/test',
+    'POST /conditions/check',
     'GET /gates/x/usage',
     'GET /gates/x/policies',
     'GET /policies/x',

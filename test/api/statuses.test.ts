@@ -367,6 +367,7 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
     issuer_id: nobodys('/issuers/{id}').split('/').at(-1),
   }),
   'createStandingApproval gate_not_found': withIdOf('gate_id', 'gate'),
+  'checkCondition gate_not_found': withIdOf('gate_id', 'gate'),
   'tryToken gate_not_found': withIdOf('gate_id', 'gate'),
   'reportMcpTools gate_not_found': withIdOf('gate_id', 'gate'),
   'createStandingApproval passport_not_found': withIdOf('passport_id', 'pass'),

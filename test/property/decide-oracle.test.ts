@@ -41,4 +41,5 @@ const kinds: readonly string[] = [
   ...['issuer_untrusted', 'permission_missing', 'permission_not_granted', 'permission_not_in_catalog'],
   ...['approval_mismatch', 'approval_denied', 'approval_expired', 'approval_used', 'approval_required'],
   ...['domain_missing', 'domain_not_allowed', 'pii_detected', 'currency_unsupported', 'amount_missing'],
+  ...['condition_not_met', 'condition_error'],
 ];

@@ -1,7 +1,15 @@
 import type { LimitMiss } from '../../shared/decision/facts.ts';
 import type { CheckName, DecisionReason, Outcome } from '../../shared/model/decision.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
-import { findingsOf, nowMs, type Rule, type Situation, termsOf, type Window } from './decide-situation.ts';
+import {
+  type Claim,
+  findingsOf,
+  nowMs,
+  type Rule,
+  type Situation,
+  termsOf,
+  type Window,
+} from './decide-situation.ts';
 
 /** What a decision must be, as plain values. */
 export interface Expected {
@@ -17,6 +25,9 @@ export interface Expected {
   readonly isRedacted: boolean;
   readonly approvalExpiresInMs: number | null;
   readonly hold: { readonly amountMicroUsd: number; readonly expiresAtMs: number } | null;
+  readonly conditions: readonly string[] | null;
+  readonly condition: string | null;
+  readonly detail: string | null;
 }
 
 /** What one check says against a request. */
@@ -24,7 +35,9 @@ interface Objection {
   readonly reason: DecisionReason;
   readonly miss?: LimitMiss;
   readonly unknown?: 'proof' | 'leases' | 'approval';
+  readonly named?: Named;
 }
+type Named = Pick<Expected, 'condition' | 'detail'>;
 const says = (reason: DecisionReason): Objection => ({ reason });
 
 type Check = readonly [
@@ -48,7 +61,15 @@ export function oracle(situation: Situation): Expected {
   const evaluated = reached.map(([name]) => name).filter((name) => name !== 'approval_id presented');
   const pii = evaluated.includes('pii_controls') ? reported(situation) : [];
   const amount = amountOf(situation);
+  const failed = failedConditions(situation);
+  const named = request.approval === 'approved' ? notNamed : nameOf(failed[0]);
   const common = {
+    ...notNamed,
+    conditions: !hasConditions(situation)
+      ? null
+      : evaluated.includes('conditions')
+        ? failed.map(({ id }) => id)
+        : [],
     ...{ evaluated, amountMicroUsd: amount, pii, limitMiss: null },
     ...{ unknown: null, isRedacted: false, standingApproval: null, hold: null },
   };
@@ -70,16 +91,16 @@ export function oracle(situation: Situation): Expected {
   } as const;
 
   if (objection !== null) {
-    const { reason, miss: limitMiss = null, unknown = null } = objection;
-    const blocked = { ...common, reason, limitMiss, unknown };
+    const { reason, miss: limitMiss = null, unknown = null, named: by = notNamed } = objection;
+    const blocked = { ...common, ...by, reason, limitMiss, unknown };
     return { ...blocked, outcome: 'BLOCK', charge: null, approvalExpiresInMs: null };
   }
-  const suspended = { ...common, outcome: 'SUSPEND', reason: 'approval_required' } as const;
+  const suspended = { ...common, ...named, outcome: 'SUSPEND', reason: 'approval_required' } as const;
   if (request.approval === 'pending') return { ...suspended, charge: null, approvalExpiresInMs: null };
   const waits = request.approval === 'approved' ? [] : waitsDemanded(situation);
   if (waits.length > 0) {
     // Contract §8: one that fits answers for the person, first one with enough at hand.
-    const fitting = aheadOf(situation);
+    const fitting = failed.length > 0 ? [] : aheadOf(situation);
     const atHand = fitting.find(({ left }) => left.available >= (amount ?? 0));
     if (atHand !== undefined) return { ...permitted, standingApproval: atHand.terms };
     const maybe = fitting.find(({ left }) => !left.isFinal);
@@ -91,6 +112,36 @@ export function oracle(situation: Situation): Expected {
     return { ...suspended, charge, approvalExpiresInMs: Math.min(...waits) };
   }
   return permitted;
+}
+
+const notNamed: Named = { condition: null, detail: null };
+const nameOf = (claim: Claim | undefined): Named =>
+  claim === undefined ? notNamed : { condition: claim.id, detail: claim.message };
+
+const hasConditions = ({ gate, passport, refusal }: Situation): boolean =>
+  (gate?.conditions ?? []).length > 0 || (refusal === null && passport.conditions.length > 0);
+
+const isAsked = ({ permissions }: Claim, requested: string | null): boolean =>
+  permissions === null ||
+  permissions.some((key) => requested !== null && (key === requested || key === areaOf(requested)));
+
+/** Contract §5: those of the gate, then those of the passport, up to the first that blocks. */
+function failedConditions({ gate, passport, request }: Situation): readonly Claim[] {
+  const failed = [...(gate?.conditions ?? []), ...passport.conditions].filter(
+    (claim) => isAsked(claim, request.permission) && claim.truth !== true,
+  );
+  const blocking = failed.findIndex(blocks);
+  return blocking === -1 ? failed : failed.slice(0, blocking + 1);
+}
+
+const blocks = ({ truth, otherwise }: Claim): boolean => truth === 'error' || otherwise === 'block';
+
+function conditionsObjection(situation: Situation): Objection | null {
+  const claim = failedConditions(situation).find(blocks);
+  if (claim === undefined) return null;
+  if (claim.truth !== 'error') return { reason: 'condition_not_met', named: nameOf(claim) };
+  const named = { condition: claim.id, detail: 'request.maybe is absent' };
+  return { reason: 'condition_error', named };
 }
 
 /** The standing approvals that such a request fits, whatever is left of them. */
@@ -170,6 +221,7 @@ function checksOfTheRequest(situation: Situation): readonly Check[] {
   return [
     ['permission', gate !== null || request.permission !== null, () => permissionObjection(situation)],
     ['approval_id presented', presented, () => presentedObjection(situation)],
+    ['conditions', hasConditions(situation), () => conditionsObjection(situation)],
     ['domain_allowlist', lists.length > 0, () => domainObjection(lists, request.domain)],
     ['pii_controls', gate !== null && gate.pii !== null, () => piiObjection(situation)],
     [
@@ -178,7 +230,11 @@ function checksOfTheRequest(situation: Situation): readonly Check[] {
       () => spendObjection(situation) ?? (isHoldOfNothing(situation) ? says('amount_missing') : null),
     ],
     ['rate_limit', windows.length > 0, () => windowObjection(windows, 1, 'requests')],
-    ['approval', Boolean(hasRule) || presented, () => approvalObjection(situation)],
+    [
+      'approval',
+      Boolean(hasRule) || presented || failedConditions(situation).length > 0,
+      () => approvalObjection(situation),
+    ],
   ];
 }
 
@@ -189,7 +245,8 @@ function approvalObjection(situation: Situation): Objection | null {
     (each) => each && typeof each.approvals?.above === 'number' && !each.isUnpricedPermitted,
   );
   if (isUnjudged && amountOf(situation) === null) return says('amount_missing');
-  return gate === null && waitsDemanded(situation).length > 0 ? says('approval_required') : null;
+  if (gate !== null || waitsDemanded(situation).length === 0) return null;
+  return { reason: 'approval_required', named: nameOf(failedConditions(situation)[0]) };
 }
 
 const present = <T>(values: readonly (T | null | undefined)[]): readonly T[] =>
@@ -310,5 +367,9 @@ function waitsDemanded(situation: Situation): readonly number[] {
   if (ofCatalog || (ofGate !== null && isDemandedBy(ofGate))) waits.push(ofGate?.expiresInMs ?? 3_600_000);
   if (passport.approvals !== null && isDemandedBy(passport.approvals))
     waits.push(passport.approvals.expiresInMs);
+  const failed = failedConditions(situation);
+  for (const of of [gate, passport])
+    if (of?.conditions.some((claim) => failed.includes(claim)))
+      waits.push(of.approvals?.expiresInMs ?? 3_600_000);
   return waits;
 }

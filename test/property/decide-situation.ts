@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { digestWordsOf } from '../../shared/crypto/id-digest.ts';
 import { compileApprovals } from '../../shared/decision/compile-approvals.ts';
+import { compileConditions } from '../../shared/decision/compile-conditions.ts';
 import { compileDomains } from '../../shared/decision/compile-domains.ts';
 import { type CompiledPolicy, compileGate, noGate } from '../../shared/decision/compile-gate.ts';
 import {
@@ -19,6 +20,7 @@ import type {
 } from '../../shared/decision/facts.ts';
 import type { PresentedApproval } from '../../shared/model/approval.ts';
 import type { CatalogTerms } from '../../shared/model/catalog.ts';
+import type { Condition } from '../../shared/model/condition.ts';
 import type { ApprovalRule, PiiMode, RateLimits, SpendLimits } from '../../shared/model/constraints.ts';
 import { makeId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
@@ -62,6 +64,16 @@ interface Limits {
   readonly hourRate: Window | null;
   readonly approvals: Rule | null;
   readonly isUnpricedPermitted: boolean;
+  readonly conditions: readonly Claim[];
+}
+
+/** A condition that is met, is not, or reads a member that no request has. */
+export interface Claim {
+  readonly id: string;
+  readonly truth: boolean | 'error';
+  readonly permissions: readonly string[] | null;
+  readonly otherwise: 'block' | 'approve';
+  readonly message: string | null;
 }
 
 /**
@@ -155,6 +167,22 @@ const limits = {
   minuteRate: seldom(7, window),
   hourRate: seldom(7, window),
   isUnpricedPermitted: fc.boolean(),
+  conditions: fc.oneof(
+    { weight: 3, arbitrary: fc.constant([]) },
+    {
+      weight: 2,
+      arbitrary: fc.uniqueArray(
+        fc.record({
+          id: fc.constantFrom('a', 'b', 'c'),
+          truth: fc.constantFrom<Claim['truth']>(true, true, true, false, false, 'error'),
+          permissions: fc.option(fc.subarray([...permissions, 'orders:*'], { minLength: 1 })),
+          otherwise: fc.constantFrom<Claim['otherwise']>('block', 'approve', 'approve'),
+          message: fc.option(fc.constantFrom('Not so.', 'Ask first.')),
+        }),
+        { selector: ({ id: name }) => name, minLength: 1 },
+      ),
+    },
+  ),
   approvals: seldom(
     7,
     fc.record({
@@ -283,6 +311,14 @@ const ruleOf = ({ approvals }: Limits): ApprovalRule | null =>
         passkey: false,
       };
 
+const words = { true: 'request.yes', false: 'request.no', error: 'request.maybe' } as const;
+const conditionsOf = ({ conditions }: Limits): readonly Condition[] =>
+  conditions.map(({ truth, permissions: of, ...condition }) => ({
+    ...condition,
+    permissions: of as readonly PermissionKey[] | null,
+    require: words[`${truth}`],
+  }));
+
 export function policyOf({ gate, mode }: Situation): CompiledPolicy {
   if (gate === null) return noGate({ accountId: accounts[0], mode });
   const { trusted } = gate;
@@ -302,6 +338,7 @@ export function policyOf({ gate, mode }: Situation): CompiledPolicy {
     rateLimits: rateLimitsOf(gate),
     approvals: ruleOf(gate),
     proofOfPossession: gate.proof,
+    conditions: conditionsOf(gate),
     piiControls: gate.pii === null ? null : { mode: gate.pii, types: ['email' as const] },
     trustedIssuers:
       trusted === null || trusted === 'any'
@@ -350,6 +387,7 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
     spendNeedsAmount: spendNeedsAmount(spendLimitsOf(passport)),
     rateWindows: compileRateWindows(rateLimitsOf(passport), 'passport'),
     approvals: compileApprovals({ approvals: ruleOf(passport), spendLimits: spendLimitsOf(passport) }),
+    ...{ conditions: compileConditions(conditionsOf(passport)), foreignClaims: {} },
     ...{ proof: passport.proof, agentKey: 'key-of-agent-1', keyId: 'key-1', tokenHash: 'hash-1' },
     ...{
       digests: digestWordsOf(id('pass', 1)),
@@ -375,7 +413,7 @@ export const requestOf = ({ gate, request }: Situation): RequestFacts => ({
     request.hold === null
       ? null
       : { expiresInMs: request.hold.seconds === null ? null : request.hold.seconds * 1_000 },
-  ...{ idempotencyKey: null, display: null, requestHash: '' },
+  ...{ idempotencyKey: null, display: null, requestHash: '', asked: { yes: true, no: false } },
   pii:
     gate === null || gate.pii === null
       ? null

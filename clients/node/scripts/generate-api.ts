@@ -25,6 +25,7 @@ const methods: Readonly<Record<string, string>> = {
   startBacktest: 'gates.startBacktest',
   getBacktest: 'gates.getBacktest',
   cancelBacktest: 'gates.cancelBacktest',
+  checkCondition: 'gates.checkCondition',
   putShadow: 'gates.putShadow',
   getShadow: 'gates.getShadow',
   deleteShadow: 'gates.deleteShadow',

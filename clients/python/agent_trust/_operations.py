@@ -6,6 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, Literal, NotRequired, TypeAlias, TypedDict
 
 
+class ErrorBodyErrorDetails(TypedDict):
+    """Where in an expression its fault is."""
+
+    # From 1.
+    line: int
+    # From 1, in characters.
+    column: int
+    # Text for people.
+    message: str
+
+
 class ErrorBodyError(TypedDict):
     """What went wrong."""
 
@@ -19,6 +30,8 @@ class ErrorBodyError(TypedDict):
     request_id: str
     # The field or parameter at fault, if there is one.
     param: NotRequired[str]
+    # Where in an expression its fault is.
+    details: NotRequired[ErrorBodyErrorDetails]
 
 
 class ErrorBody(TypedDict):
@@ -372,6 +385,9 @@ class PassportConstraints(TypedDict):
     # Whether the agent must sign each request with the key of its passport, and how far a signature counts
     # once. `required` is once per sidecar.
     proof_of_possession: NotRequired[Literal["off", "required"] | RequiredProof | None]
+    # What requests must meet besides, in the order in which it is asked: expressions of CEL, see
+    # docs/conditions.md. At most 32.
+    conditions: NotRequired[Sequence[Condition] | None]
 
 
 class GateConstraintsRateLimits(TypedDict):
@@ -465,6 +481,9 @@ class GateConstraints(TypedDict):
     proof_of_possession: NotRequired[Literal["off", "required"] | RequiredProof | None]
     # How amounts are held that are settled later.
     holds: NotRequired[GateConstraintsHolds | None]
+    # What requests must meet besides, in the order in which it is asked: expressions of CEL, see
+    # docs/conditions.md. At most 32.
+    conditions: NotRequired[Sequence[Condition] | None]
 
 
 class RequiredProof(TypedDict):
@@ -473,6 +492,44 @@ class RequiredProof(TypedDict):
     # Where a proof counts once: at each `sidecar` (default), or `exact`: over all sidecars and control
     # planes, for one call more.
     replay: NotRequired[Literal["sidecar", "exact", None]]
+
+
+class Condition(TypedDict):
+    # Its name in answers and records: 1 to 64 of `a-z0-9-`, unique in the list.
+    id: str
+    # An expression of CEL that has to be true. At most 4 KiB.
+    require: str
+    # Of which requests it is asked: permissions, or `<area>:*` for an area. Default: all.
+    permissions: NotRequired[Sequence[str] | None]
+    # What becomes of a request that does not meet it: `block` (default), or `approve`: a person is asked.
+    otherwise: NotRequired[Literal["block", "approve", None]]
+    # The `detail` of answers in which it is not met. At most 200 characters.
+    message: NotRequired[str | None]
+
+
+class ConditionCheckRequest(TypedDict):
+    # An expression of CEL that has to be true. At most 4 KiB.
+    require: str
+    # Of which requests it would be asked. Default: all.
+    permissions: NotRequired[Sequence[str] | None]
+    # The gate that it is for, whose catalog and pinned tools are looked at.
+    gate_id: NotRequired[str | None]
+
+
+class ConditionCheckWarningsItem(TypedDict):
+    # Of which permission it is said; null: of all.
+    permission: str | None
+    # Which of `reads` it is about; null: the permission.
+    path: str | None
+    # Text for people.
+    message: str
+
+
+class ConditionCheck(TypedDict):
+    # JSON pointers to what it reads: `/request/…`, `/passport/…`, `/claims/…` or `/user`.
+    reads: Sequence[str]
+    # What no pinned tool of the gate takes, and permissions that its catalog lacks.
+    warnings: Sequence[ConditionCheckWarningsItem]
 
 
 class GateRoute(TypedDict):
@@ -931,8 +988,8 @@ DifferentDecisions = TypedDict("DifferentDecisions", {
     # What the policy would have answered.
     "to": "Literal[\"PERMIT\", \"SUSPEND\", \"BLOCK\"]",
     # Of the answer that is no PERMIT; of two the new one.
-    "reason": "Literal[\"passport_malformed\", \"passport_signature_invalid\", \"passport_not_yet_valid\", \"passport_expired\", \"passport_revoked\", \"passport_suspended\", \"passport_unknown_key\", \"mode_mismatch\", \"trust_level_insufficient\", \"issuer_untrusted\", \"issuer_keys_stale\", \"proof_missing\", \"proof_invalid\", \"proof_replayed\", \"permission_missing\", \"permission_not_granted\", \"permission_not_in_catalog\", \"domain_not_allowed\", \"domain_missing\", \"pii_detected\", \"currency_unsupported\", \"amount_missing\", \"spend_limit_exceeded\", \"rate_limit_exceeded\", \"quota_unavailable\", \"state_stale\", \"approval_required\", \"approval_denied\", \"approval_expired\", \"approval_used\", \"approval_mismatch\", \"approvals_pending_exceeded\", \"wallet_limit_exceeded\", \"wallet_frozen\", None]",
-    # Id of the condition that decided; null: none did.
+    "reason": "Literal[\"passport_malformed\", \"passport_signature_invalid\", \"passport_not_yet_valid\", \"passport_expired\", \"passport_revoked\", \"passport_suspended\", \"passport_unknown_key\", \"mode_mismatch\", \"trust_level_insufficient\", \"issuer_untrusted\", \"issuer_keys_stale\", \"proof_missing\", \"proof_invalid\", \"proof_replayed\", \"permission_missing\", \"permission_not_granted\", \"permission_not_in_catalog\", \"condition_not_met\", \"condition_error\", \"domain_not_allowed\", \"domain_missing\", \"pii_detected\", \"currency_unsupported\", \"amount_missing\", \"spend_limit_exceeded\", \"rate_limit_exceeded\", \"quota_unavailable\", \"state_stale\", \"approval_required\", \"approval_denied\", \"approval_expired\", \"approval_used\", \"approval_mismatch\", \"approvals_pending_exceeded\", \"wallet_limit_exceeded\", \"wallet_frozen\", None]",
+    # Id of the condition that decided, of the gate or the passport; absent or null: none did.
     "condition": "str | None",
     # How many decisions.
     "count": "int",
@@ -1096,11 +1153,11 @@ class GateTest(TypedDict):
     # When it was decided.
     timestamp: str
     # The checks made, in order. The last one determined the decision.
-    guardrails_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    guardrails_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "conditions", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
     # Whether the decision is PERMIT.
     all_passed: bool
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "condition_not_met", "condition_error", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen", None]
     # The reason as a sentence.
     detail: NotRequired[str]
     # Whether and when to retry.
@@ -1115,6 +1172,8 @@ class GateTest(TypedDict):
     reset_at: NotRequired[str | None]
     # Id of the wallet, `wal_…`.
     wallet_id: NotRequired[str]
+    # Id of the condition that decided, of the gate or the passport; absent or null: none did.
+    condition: NotRequired[str]
     # Where personal data was found, never the data itself.
     pii: NotRequired[Sequence[PiiFinding]]
     # With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on.
@@ -1149,7 +1208,7 @@ class Permit(TypedDict):
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
     # The checks made, in order. The last one determined the decision.
-    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "conditions", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
     # Where personal data was found, never the data itself.
     pii: NotRequired[Sequence[PiiFinding]]
     # With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on.
@@ -1170,7 +1229,7 @@ class Suspend(TypedDict):
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: None
     # The checks made, in order. The last one determined the decision.
-    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "conditions", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
     # Where personal data was found, never the data itself.
     pii: NotRequired[Sequence[PiiFinding]]
     # Id of the approval, `appr_…`.
@@ -1179,6 +1238,10 @@ class Suspend(TypedDict):
     approval_url: NotRequired[str]
     # When it expires; null if it never expires.
     expires_at: str
+    # Id of the condition that decided, of the gate or the passport; absent or null: none did.
+    condition: NotRequired[str]
+    # The reason as a sentence.
+    detail: NotRequired[str]
 
 
 class BlockRetry(TypedDict):
@@ -1194,11 +1257,11 @@ class Block(TypedDict):
     # What was decided.
     decision: Literal["BLOCK"]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen"]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "condition_not_met", "condition_error", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen"]
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
     # The checks made, in order. The last one determined the decision.
-    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "conditions", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
     # The reason as a sentence.
     detail: str
     # Whether and when to retry.
@@ -1213,6 +1276,8 @@ class Block(TypedDict):
     reset_at: NotRequired[str | None]
     # With `wallet_limit_exceeded`, for callers of the account of the wallet: the wallet whose limit it is.
     wallet_id: NotRequired[str]
+    # Id of the condition that decided, of the gate or the passport; absent or null: none did.
+    condition: NotRequired[str]
     # Where personal data was found, never the data itself.
     pii: NotRequired[Sequence[PiiFinding]]
     # Signed statement of the sidecar about this answer. Only where the request asks for it.
@@ -1355,6 +1420,8 @@ class Approval(TypedDict):
     amount_usd: float | None
     # What is asked, as the resource server wrote it; null if it did not, and 90 days after the end.
     display: ApprovalDisplay | None
+    # The condition that asks for it; null: another rule does. The first, of several.
+    condition: str | None
     # When the request was made.
     created_at: str
     # Deadline to approve or deny; once approved, deadline to use the approval.
@@ -1451,6 +1518,8 @@ class ApprovalDetail(TypedDict):
     amount_usd: float | None
     # What is asked, as the resource server wrote it; null if it did not, and 90 days after the end.
     display: ApprovalDetailDisplay | None
+    # The condition that asks for it; null: another rule does. The first, of several.
+    condition: str | None
     # When the request was made.
     created_at: str
     # Deadline to approve or deny; once approved, deadline to use the approval.
@@ -2164,7 +2233,7 @@ class AttestationPiiItem(TypedDict):
 
 
 class AttestationShadow(TypedDict):
-    # Id of the condition that decided; null: none did.
+    # Id of the condition that decided, of the gate or the passport; absent or null: none did.
     condition: str | None
     # What was decided.
     decision: Literal["PERMIT", "SUSPEND", "BLOCK", None]
@@ -2187,7 +2256,7 @@ class Attestation(TypedDict):
     # Ids of the conditions that failed; null without conditions.
     conditions: NotRequired[Sequence[str] | None]
     # The checks made, in order. The last one determined the decision.
-    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
+    constraints_evaluated: Sequence[Literal["passport", "trust_level", "freshness", "issuer", "proof_of_possession", "permission", "conditions", "domain_allowlist", "pii_controls", "spend_limit", "rate_limit", "approval"]]
     # What was decided.
     decision: Literal["PERMIT", "SUSPEND", "BLOCK"]
     # Host that the request named, in its canonical form; null if it named none, or where the gate finds
@@ -2220,7 +2289,7 @@ class Attestation(TypedDict):
     # How possession of the passport's key was proved; null if it was not.
     proof: NotRequired[Literal["dpop", "httpsig", None]]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "condition_not_met", "condition_error", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen", None]
     # The approval that the record resolves, or the attestation that it voids.
     refers_to: NotRequired[str | None]
     # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
@@ -2609,7 +2678,7 @@ class TokenTrial(TypedDict):
 
 class TokenExplanation(TypedDict):
     # Why a gate would block it; null if the token is a passport.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen", None]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "condition_not_met", "condition_error", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen", None]
     # What was looked at, in order, up to the first fault.
     steps: Sequence[TokenStep]
     # The passport that it is a token of; null if it is none.
@@ -3406,7 +3475,7 @@ class PassportDeniedEventData(TypedDict):
     # What was decided.
     decision: Literal["block"]
     # Reason code; null for a PERMIT.
-    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen"]
+    reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "condition_not_met", "condition_error", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen"]
     # Id of the record of this decision, `att_…`; null for a SUSPEND.
     attestation_id: str
 
@@ -4296,7 +4365,7 @@ class Operations:
         gate_id: str | None = None,
         agent_id: str | None = None,
         decision: Literal["PERMIT", "SUSPEND", "BLOCK"] | None = None,
-        reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen"] | None = None,
+        reason: Literal["passport_malformed", "passport_signature_invalid", "passport_not_yet_valid", "passport_expired", "passport_revoked", "passport_suspended", "passport_unknown_key", "mode_mismatch", "trust_level_insufficient", "issuer_untrusted", "issuer_keys_stale", "proof_missing", "proof_invalid", "proof_replayed", "permission_missing", "permission_not_granted", "permission_not_in_catalog", "condition_not_met", "condition_error", "domain_not_allowed", "domain_missing", "pii_detected", "currency_unsupported", "amount_missing", "spend_limit_exceeded", "rate_limit_exceeded", "quota_unavailable", "state_stale", "approval_required", "approval_denied", "approval_expired", "approval_used", "approval_mismatch", "approvals_pending_exceeded", "wallet_limit_exceeded", "wallet_frozen"] | None = None,
         permission_key: str | None = None,
         outcome: Literal["missing", "served", "failed"] | None = None,
         since: str | None = None,
@@ -4736,6 +4805,25 @@ class Operations:
             query={},
             headers={},
             body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def check_condition(
+        self,
+        body: ConditionCheckRequest,
+        *,
+        deadline_ms: float | None = None,
+    ) -> ConditionCheck:
+        """Check a condition without writing it. Needs a key with the scope `gates:read`."""
+        answer: ConditionCheck = self._call(
+            "POST",
+            "/v1/conditions/check",
+            "body",
+            path_ids={},
+            query={},
+            headers={},
+            body=body,
             deadline_ms=deadline_ms,
         )
         return answer

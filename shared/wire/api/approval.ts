@@ -58,6 +58,8 @@ export const ApprovalAnswer = Type.Object({
   amount_usd: nullable(Type.Number()),
   /** What is asked, as the resource server wrote it. Forgotten 90 days after `expires_at`. */
   display: nullable(DisplayAnswer),
+  /** The first condition of the gate or the passport that asks for it; null: another rule does. */
+  condition: nullable(Type.String()),
   created_at: Timestamp,
   expires_at: Timestamp,
   resolved_at: nullable(Timestamp),
@@ -214,6 +216,7 @@ export const renderApproval = (approval: Approval, baseUrl: string): ApprovalAns
   permission_key: approval.permissionKey,
   amount_usd: approval.amountMicroUsd === null ? null : renderUsd(approval.amountMicroUsd),
   display: approval.display as ApprovalAnswer['display'],
+  condition: approval.conditions?.[0] ?? null,
   created_at: renderTime(approval.createdAtMs),
   expires_at: renderTime(approval.expiresAtMs),
   resolved_at: renderOptionalTime(approval.resolvedAtMs),

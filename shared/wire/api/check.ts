@@ -163,6 +163,7 @@ export function parseRequestFacts(
     proof: readProof(request, at),
     hold: readHold(request, at),
     display: readDisplay(request, at),
+    asked: request,
     requestHash: hashRequest(request, canonical),
     pii: null,
   };
@@ -266,6 +267,18 @@ export function refuseHoldWithoutGate({ hold }: RequestFacts, gateId: string | n
   if (hold !== null && gateId === null)
     throw invalidRequest(`${at}.hold`, `${at}.hold needs a gate: name one in ${at}.gate_id.`);
 }
+
+/**
+ * 400 for a member of the name under which conditions read the amount that counts: whoever sent it would
+ * believe that they read this one. Null: it has none, or there are no conditions.
+ */
+export const sentAmount = ({ asked }: RequestFacts, hasConditions: boolean): ApiError | null =>
+  hasConditions && (asked['amount_micro_usd'] ?? null) !== null
+    ? invalidRequest(
+        'request.amount_micro_usd',
+        'request.amount_micro_usd is what conditions read of the amount: send request.amount, in dollars.',
+      )
+    : null;
 
 function readSynonyms<Value extends string | number>(
   request: RequestObject,

@@ -29,6 +29,7 @@ import {
 import { type ProofDemand, proofReplays } from '../../model/proof.ts';
 import { secondMs } from '../../model/time.ts';
 import { approverRoles } from '../../model/user.ts';
+import { Conditions, parseConditions, refuseFaultyConditions, renderCondition } from './conditions.ts';
 import { parseDomainPattern } from './domain.ts';
 import { closed, type FreeForm } from './fields.ts';
 import { shapeReader } from './shape.ts';
@@ -113,6 +114,7 @@ export const GateConstraints = closed({
       overrun: Type.Optional(Type.Enum(holdOverruns)),
     }),
   ),
+  conditions: Type.Optional(Conditions),
 });
 export type GateConstraints = Static<typeof GateConstraints>;
 
@@ -144,6 +146,7 @@ export const PassportConstraints = closed({
   allowed_domains: Type.Optional(Domains),
   approvals: Type.Optional(closed(approvals)),
   proof_of_possession: Type.Optional(ProofOfPossession),
+  conditions: Type.Optional(Conditions),
 });
 
 const readConstraints = {
@@ -161,7 +164,21 @@ export const noConstraints: Constraints = Object.freeze({
   trustedIssuers: null,
   proofOfPossession: 'off',
   holds: null,
+  conditions: Object.freeze([]),
 });
+
+/**
+ * The same of what a caller writes: its expressions are checked, too. Throws `invalid_request` for one that
+ * is not sound.
+ */
+export function parseNewConstraints(
+  value: unknown,
+  where: Parameters<typeof parseConstraints>[1],
+): Constraints {
+  const constraints = parseConstraints(value, where);
+  refuseFaultyConditions(constraints.conditions, `${where.param}.conditions`);
+  return constraints;
+}
 
 /**
  * Reads all constraints of a gate (after template and merge patch), a template or a passport: absent is not
@@ -191,6 +208,7 @@ export function parseConstraints(
         : parseTrustedIssuers(given.trusted_issuers, `${where.param}.trusted_issuers`),
     proofOfPossession: parseProofDemand(given.proof_of_possession),
     holds: given.holds === undefined ? null : parseHolds(given.holds),
+    conditions: parseConditions(given.conditions ?? [], `${where.param}.conditions`),
   };
 }
 
@@ -328,6 +346,9 @@ export function renderConstraints(constraints: Constraints): GateConstraints {
     ...(trustedIssuers === null ? {} : { trusted_issuers: renderTrustedIssuers(trustedIssuers) }),
     ...renderProofDemand(constraints.proofOfPossession),
     ...(constraints.holds === null ? {} : { holds: renderHolds(constraints.holds) }),
+    ...(constraints.conditions.length === 0
+      ? {}
+      : { conditions: constraints.conditions.map(renderCondition) }),
   };
 }
 
@@ -395,20 +416,28 @@ export const renderConstraintsForSidecars = (constraints: Constraints): GateCons
       constraints.approvals === null ? null : { ...constraints.approvals, approvers: null, passkey: false },
   });
 
-/**
- * What sidecars are told of constraints in the public shape. Version 0.2.0 cannot read a required proof of
- * possession, and would go on with the gate as it was: it is told a gate that trusts no issuer, and the truth
- * stands in a patch that it passes over.
- */
-export function hideFromOlder(constraints: GateConstraints): {
+/** What sidecars are told of constraints in the public shape. */
+export interface ToldConstraints {
   readonly constraints: GateConstraints;
-  /** RFC 7396; absent: nothing is hidden. */
+  /** RFC 7396; absent: they say it all. For those of 0.3.0 as well. */
   readonly constraints_patch?: Readonly<Record<string, unknown>>;
-} {
-  const { proof_of_possession: proof, trusted_issuers: trusted, ...others } = constraints;
-  if (proof === undefined || proof === 'off') return { constraints };
-  return {
-    constraints: { ...others, trusted_issuers: [] },
-    constraints_patch: { trusted_issuers: trusted ?? null, proof_of_possession: proof },
-  };
+  /** Another one after it, for those that know conditions. */
+  readonly conditions_patch?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Version 0.2.0 cannot read a required proof of possession, and 0.3.0 no conditions, and would go on with the
+ * gate as it was: they are told a gate that trusts no issuer, and the truth stands in patches that they pass
+ * over.
+ */
+export function hideFromOlder(constraints: GateConstraints): ToldConstraints {
+  const { proof_of_possession: proof, conditions, ...told } = constraints;
+  const { trusted_issuers: trusted = null, ...others } = told;
+  const demand = proof === undefined || proof === 'off' ? {} : { proof_of_possession: proof };
+  const noIssuer = { constraints: { ...others, trusted_issuers: [] } };
+  if (conditions !== undefined && conditions.length > 0)
+    return { ...noIssuer, conditions_patch: { ...demand, trusted_issuers: trusted, conditions } };
+  return 'proof_of_possession' in demand
+    ? { ...noIssuer, constraints_patch: { trusted_issuers: trusted, ...demand } }
+    : { constraints };
 }

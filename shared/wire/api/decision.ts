@@ -41,6 +41,9 @@ const Findings = Type.Immutable(Type.Array(PiiFindingAnswer));
 /** At a gate with PII controls, if it found something. */
 const found = { pii: Type.Optional(Findings) };
 
+/** The condition that decided (contract §5). Its `detail` is its message, or what it lacked. */
+const conditioned = { condition: Type.Optional(Type.String()) };
+
 /** In mode `redact`, if something was found: the request without it. */
 const redactedCopy = {
   request_redacted: Type.Optional(FreeForm),
@@ -74,6 +77,9 @@ export const SuspendAnswer = Type.Object({
   /** The page of the console where a person answers. Absent: a sidecar of a control plane that names none. */
   approval_url: Type.Optional(Type.String()),
   expires_at: Timestamp,
+  ...conditioned,
+  /** Of a condition that has a message. */
+  detail: Type.Optional(Type.String()),
 });
 
 export const BlockAnswer = Type.Object({
@@ -84,6 +90,7 @@ export const BlockAnswer = Type.Object({
   detail: Type.String(),
   retry: Retry,
   ...missedLimit,
+  ...conditioned,
   ...found,
   ...receipted,
 });
@@ -108,6 +115,7 @@ export const GateTestAnswer = Type.Object({
   detail: Type.Optional(Type.String()),
   retry: Type.Optional(Retry),
   ...missedLimit,
+  ...conditioned,
   ...found,
   ...redactedCopy,
 });
@@ -169,6 +177,7 @@ export function renderDecision(decision: Decision, answered: Answered): Decision
         approval_id: approvalId,
         ...(publicUrl !== null && { approval_url: approvalUrl(publicUrl, approvalId) }),
         expires_at: renderTime(expiresAtMs),
+        ...renderCondition(decision),
       };
     }
     case 'BLOCK':
@@ -240,7 +249,7 @@ export function renderGateTest(test: {
     guardrails_evaluated: evaluated,
     all_passed: outcome === 'PERMIT',
     reason,
-    ...(outcome === 'BLOCK' ? explain(test.decision, test.timestampMs) : {}),
+    ...(outcome === 'BLOCK' ? explain(test.decision, test.timestampMs) : renderCondition(test.decision)),
     ...renderFindings(test.decision),
     ...renderRedacted(test.redacted),
   };
@@ -248,10 +257,12 @@ export function renderGateTest(test: {
 
 /** The members of a BLOCK besides its reason. */
 function explain(
-  { reason, limitMiss }: Decision,
+  { reason, limitMiss, condition, detail: ofCondition }: Decision,
   nowMs: UnixMillis,
-): Pick<BlockAnswer, 'detail' | 'retry' | keyof typeof missedLimit> {
+): Pick<BlockAnswer, 'detail' | 'retry' | 'condition' | keyof typeof missedLimit> {
   const { detail, retryable, afterMs } = reasons[must(reason, 'a BLOCK has a reason')];
+  if (condition !== null)
+    return { detail: ofCondition ?? detail, retry: { retryable, after_ms: afterMs }, condition };
   if (limitMiss === null) return { detail, retry: { retryable, after_ms: afterMs } };
   const { limit, used, requested, walletId } = limitMiss;
   const resetAtMs = neverEnds(limitMiss) ? null : limitMiss.resetAtMs;
@@ -291,6 +302,12 @@ const renderFindings = ({
 }: {
   readonly pii: readonly PiiFinding[];
 }): Pick<DecisionAnswer, keyof typeof found> => (pii.length === 0 ? {} : { pii });
+
+const renderCondition = ({
+  condition,
+  detail,
+}: Decision): { readonly condition?: string; readonly detail?: string } =>
+  condition === null ? {} : { condition, ...(detail !== null && { detail }) };
 
 const renderHeld = ({ hold }: Pick<Decision, 'hold'>): Pick<PermitAnswer, 'hold'> =>
   hold === null ? {} : { hold: renderHold(hold) };

@@ -9,6 +9,10 @@ export const ErrorAnswer = Type.Object({
     status: Type.Integer(),
     request_id: Type.String(),
     param: Type.Optional(Type.String()),
+    /** Where in an expression its fault is. */
+    details: Type.Optional(
+      Type.Object({ line: Type.Integer(), column: Type.Integer(), message: Type.String() }),
+    ),
   }),
   /** Of a refused security event alone (RFC 8935 §2.4). */
   err: Type.Optional(Type.String()),

@@ -20,7 +20,13 @@ import {
 import { renderOptionalTime, secondMs } from '../../model/time.ts';
 import type { TrustTier } from '../../model/trust-tier.ts';
 import type { FederationInFeed } from '../sync/sync-schema.ts';
-import { PassportConstraints, parseConstraints, renderConstraints } from './constraints.ts';
+import { renderForms } from './conditions.ts';
+import {
+  PassportConstraints,
+  parseConstraints,
+  parseNewConstraints,
+  renderConstraints,
+} from './constraints.ts';
 import { parseWebUrl, webUrlRule } from './domain.ts';
 import { closed, FreeForm, nullable, plainText, Tier, Timestamp } from './fields.ts';
 import { readOnly } from './read-only.ts';
@@ -144,7 +150,7 @@ export function parseFederation(body: FederationBody, trustTier: TrustTier): Wan
   if (Object.keys(body.permission_map ?? {}).length > limits.federationMappedMax)
     refuse('permission_map', `permission_map has at most ${limits.federationMappedMax} values.`);
   refuseOtherPermissions(param('permissions'), body.permissions ?? []);
-  const constraints = parseConstraints(body.constraints ?? {}, {
+  const constraints = parseNewConstraints(body.constraints ?? {}, {
     param: 'constraints',
     of: 'passport',
   });
@@ -271,6 +277,7 @@ export function parseFederatedIssuer(told: FederationInFeed): FederatedIssuer {
     }),
     keysAtMs: told.keys_at_ms,
     hasWallets: told.has_wallets ?? false,
+    conditionForms: told.condition_forms ?? [],
   };
 }
 
@@ -290,6 +297,7 @@ export const renderFederatedIssuer = (issuer: FederatedIssuer, isActive: boolean
   keys: issuer.keys.map(({ kid, algorithm, publicKey }) => ({ kid, algorithm, public_key: publicKey })),
   keys_at_ms: issuer.keysAtMs,
   ...(issuer.hasWallets && { has_wallets: true }),
+  ...renderForms(issuer.federation.constraints.conditions),
 });
 
 const toldSettings = (settings: FederationSettings): Readonly<Record<string, unknown>> =>

@@ -17,10 +17,11 @@ import {
   renderCatalog,
   renderCatalogTerms,
 } from './catalog.ts';
+import { renderForms } from './conditions.ts';
 import {
   GateConstraints,
   hideFromOlder,
-  parseConstraints,
+  parseNewConstraints,
   refuseUnknownConstraints,
   renderConstraints,
   renderConstraintsForSidecars,
@@ -200,7 +201,7 @@ function refuseRemoval(patch: Static<typeof GatePatch>): void {
 }
 
 const parseGateConstraints = (value: unknown): Constraints =>
-  parseConstraints(value, { param: 'constraints', of: 'gate' });
+  parseNewConstraints(value, { param: 'constraints', of: 'gate' });
 
 function readTrustLevel(body: {
   readonly trust_level?: TrustTier | null;
@@ -289,6 +290,7 @@ export const renderGateForSidecars = (
   ...(gate.policyHash === null ? {} : { policy_hash: gate.policyHash }),
   trust_level: gate.trustLevel,
   ...hideFromOlder(renderConstraintsForSidecars(gate.constraints)),
+  ...renderForms(gate.constraints.conditions),
   ...(gate.constraints.approvals?.approvers?.notRequester ? { names_asker: true } : {}),
   ...renderHoldForSidecars(gate),
   ...renderRoutes(gate),

@@ -13,7 +13,7 @@ import {
 } from '../../model/permission.ts';
 import { isUnixMillis, secondMs, type UnixSeconds } from '../../model/time.ts';
 import { isTrustTier } from '../../model/trust-tier.ts';
-import { parseConstraints, renderConstraints } from './constraints.ts';
+import { parseNewConstraints, renderConstraints } from './constraints.ts';
 import { canonicalName } from './email.ts';
 
 /**
@@ -120,7 +120,7 @@ function readPermissions(value: unknown): readonly PermissionKey[] | null {
 
 function readConstraints(value: unknown): Constraints | null {
   try {
-    return parseConstraints(value, { param: 'constraints', of: 'passport' });
+    return parseNewConstraints(value, { param: 'constraints', of: 'passport' });
   } catch (error) {
     if (error instanceof ApiError) return null;
     throw error;

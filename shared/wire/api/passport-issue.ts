@@ -14,7 +14,7 @@ import { isPlainText, plainTextDemand } from '../../model/plain-text.ts';
 import { dayMs, parseDuration, parseTime, toMillis, toSeconds, type UnixMillis } from '../../model/time.ts';
 import type { TrustTier } from '../../model/trust-tier.ts';
 import { bodyReader } from './body.ts';
-import { noConstraints, PassportConstraints, parseConstraints } from './constraints.ts';
+import { noConstraints, PassportConstraints, parseNewConstraints } from './constraints.ts';
 import { canonicalName } from './email.ts';
 import { boundFreeForm, closed, FreeForm, Name, nullable, plainText, Tier } from './fields.ts';
 
@@ -238,7 +238,7 @@ function parsePermissions(texts: readonly string[]): readonly PermissionKey[] {
 }
 
 const parsePassportConstraints = (value: unknown): Constraints =>
-  value === undefined ? noConstraints : parseConstraints(value, { param: 'constraints', of: 'passport' });
+  value === undefined ? noConstraints : parseNewConstraints(value, { param: 'constraints', of: 'passport' });
 
 function readPublicKey(given: Static<typeof PublicKey> | undefined): string | null {
   if (given === undefined) return null;

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import type { Template } from '../../model/template.ts';
 import { renderTime } from '../../model/time.ts';
-import { GateConstraints, parseConstraints, renderConstraints } from './constraints.ts';
+import { GateConstraints, parseNewConstraints, renderConstraints } from './constraints.ts';
 import { closed, Description, Name, nullable, Tier, Timestamp } from './fields.ts';
 
 /** `POST /templates` */
@@ -33,7 +33,7 @@ export const parseTemplateCreation = (body: Static<typeof TemplateCreation>): Ne
   name: body.name,
   description: body.description ?? null,
   trustLevel: body.trust_level ?? null,
-  constraints: parseConstraints(body.constraints ?? {}, { param: 'constraints', of: 'template' }),
+  constraints: parseNewConstraints(body.constraints ?? {}, { param: 'constraints', of: 'template' }),
 });
 
 export const renderTemplate = (template: Template): Static<typeof TemplateAnswer> => ({

@@ -22,6 +22,7 @@ const requested: ApprovalAnswer = {
     lines: [{ label: 'Supplier', value: 'Sample Furniture' }],
     url: 'https://shop.example.com/orders/20',
   },
+  condition: null,
   created_at: '2026-01-01T00:00:00.000Z',
   expires_at: '2026-01-01T01:00:00.000Z',
   resolved_at: null,

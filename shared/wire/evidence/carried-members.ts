@@ -2,6 +2,7 @@ import { type TSchema, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { canonicalJson } from '../../crypto/canonical-json.ts';
 import { type CarriedMembers, noCarried } from '../../model/attestation.ts';
+import { conditionIdPattern } from '../../model/condition.ts';
 import { outcomes } from '../../model/decision.ts';
 import { limits } from '../../model/limits.ts';
 import { closed, nullable } from '../api/fields.ts';
@@ -9,7 +10,7 @@ import { closed, nullable } from '../api/fields.ts';
 /** A hash, or the commitment to a value. */
 export const sha256Text = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
 
-const ConditionId = Type.String({ pattern: '^[a-z0-9-]{1,64}$' });
+export const ConditionId = Type.String({ pattern: conditionIdPattern.source });
 /** A JSON pointer; its texts are those of callers. */
 const FactPath = Type.String({
   maxLength: limits.piiPointerCharsMax,

@@ -14,7 +14,7 @@ import { counterKey, isMoney } from '../../quota/counter.ts';
 import { DisplayInTransit } from '../api/display.ts';
 import { closed, nullable } from '../api/fields.ts';
 import { shapeReader, type Wire } from '../api/shape.ts';
-import { CarriedAnswer } from '../evidence/carried-members.ts';
+import { CarriedAnswer, ConditionId } from '../evidence/carried-members.ts';
 import {
   type Malformed,
   parseBatchItem,
@@ -139,6 +139,8 @@ const SuspendSettlement = closed({
   constraints_evaluated: CheckNames,
   /** What the shadow of the gate says. Absent: it has none. */
   shadow: CarriedAnswer.properties.shadow,
+  /** That failed, and for which a person is asked. Absent: there are none to ask. */
+  conditions: Type.Optional(Type.Array(ConditionId, { maxItems: limits.carriedConditionsMax })),
   pii: Findings,
   expires_in_ms: Type.Integer({ minimum: 1, maximum: limits.approvalExpiryMsMax }),
   /**

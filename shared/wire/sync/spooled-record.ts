@@ -33,12 +33,14 @@ export const renderRowTail = (stateAgeMs: number | null, extras: SpooledExtras |
   `,${stateAgeMs},${extras === null ? 'null' : renderExtras(extras)}`;
 
 /** Half of the time of `JSON.stringify`; a domain in its canonical form needs no escapes either. */
-function renderExtras({ domain, hold_expires_at_ms, proof, asserted, shadow }: SpooledExtras): string {
+function renderExtras(extras: SpooledExtras): string {
+  const { domain, hold_expires_at_ms, proof, asserted, conditions, shadow } = extras;
   let text = '';
   if (domain !== undefined) text += `,"domain":"${domain}"`;
   if (hold_expires_at_ms !== undefined) text += `,"hold_expires_at_ms":${hold_expires_at_ms}`;
   if (proof !== undefined) text += `,"proof":"${proof}"`;
   if (asserted !== undefined) text += `,"asserted":${asserted}`;
+  if (conditions != null) text += `,"conditions":[${conditions.map((id) => `"${id}"`).join()}]`;
   if (shadow != null) {
     const { condition, decision, policy_hash, reason } = shadow;
     text += `,"shadow":{"condition":${quotedOrNull(condition)},"decision":${quotedOrNull(decision)}`;

@@ -36,6 +36,14 @@ const Feed = Type.Unsafe<FeedId>(Type.String({ pattern: `^(?:global|${idPattern(
 const ShortText = Type.String({ maxLength: 128 });
 const MicroUsdCount = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
+/**
+ * The checked forms of the conditions, in their order (docs/condition-form.md). Absent, or of another number:
+ * they are made of the expressions.
+ */
+const conditionForms = {
+  condition_forms: Type.Optional(Type.Array(Type.Unknown(), { maxItems: limits.conditionsMax })),
+};
+
 const StandingApprovalBody = Type.Object({
   standing_approval_id: IdOf('sappr'),
   /** One of the two. */
@@ -72,6 +80,9 @@ const GateBody = Type.Object({
   constraints: Type.Record(Type.String(), Type.Unknown()),
   /** What they are in truth, as a merge patch over them (`hideFromOlder`). Absent: they say it all. */
   constraints_patch: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  /** Another one after it, which version 0.3.0 passes over. */
+  conditions_patch: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  ...conditionForms,
   /**
    * Whether a suspend says whose key has asked. Absent: no. One that does not say is answered by no person.
    */
@@ -131,6 +142,7 @@ const FederationInFeed = Type.Object({
   keys_at_ms: nullable(Millis),
   /** Absent: no passport of it came into a wallet by its default. */
   has_wallets: Type.Optional(Type.Boolean()),
+  ...conditionForms,
 });
 export type FederationInFeed = Wire<typeof FederationInFeed>;
 

@@ -93,6 +93,9 @@ export interface Want {
   readonly reason: DecisionReason | null;
   readonly constraints_evaluated: readonly CheckName[];
   readonly retryable?: boolean;
+  /** The condition that decided, and what is answered of it: of a BLOCK by default the reason's sentence. */
+  readonly condition?: string;
+  readonly detail?: string;
   /** Of a limit that was missed, in USD or requests. */
   readonly limit?: number;
   /** Default 0. */

@@ -70,6 +70,8 @@ export function expectAnswer(answer: Readonly<Record<string, unknown>>, want: Wa
     reason: want.reason,
     constraints_evaluated: want.constraints_evaluated,
     ...(want.decision === 'BLOCK' && want.reason !== null ? { detail: reasons[want.reason].detail } : {}),
+    ...(want.condition === undefined ? {} : { condition: want.condition }),
+    ...(want.detail === undefined ? {} : { detail: want.detail }),
     ...(want.limit === undefined
       ? {}
       : { limit: want.limit, used: want.used ?? 0, requested: want.requested }),

@@ -232,7 +232,8 @@ async function startStage(hosts: readonly Host[]) {
     expect(report.contradictions).toEqual([]);
     expect(report.over_limits).toEqual([]);
     const { agrees, unjudged } = report.decisions.PERMIT;
-    expect(agrees).toBeGreaterThan(10 * unjudged);
+    // Conditions read what no record says.
+    expect(agrees).toBeGreaterThan(7 * unjudged);
   }
 
   async function expectVoided(): Promise<void> {

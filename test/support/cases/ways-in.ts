@@ -98,7 +98,7 @@ export const inProcess: WayIn = {
   cannot: { 'no gate in test mode': 1 },
 };
 
-export const check: WayIn = { ...plainly, cannot: { 'no gate': 18 } };
+export const check: WayIn = { ...plainly, cannot: { 'no gate': 19 } };
 
 /** The request names the gate. */
 export const enforce: WayIn = {
@@ -118,7 +118,7 @@ export const enforce: WayIn = {
 /** The check comes between two that are refused. */
 export const batch: WayIn = {
   name: 'a batch',
-  cannot: { 'no gate': 18 },
+  cannot: { 'no gate': 19 },
   ask: async (program, question) => {
     const { gateId, token, request, key } = question;
     if (gateId === null) return enforceUngated(program, question);
@@ -180,7 +180,7 @@ function evaluationOf({ gateId, token, request }: Question, subjectId: 'sub' | '
   };
 }
 
-const authzen = { 'no gate': 18, 'permission by another name': 4 } as const;
+const authzen = { 'no gate': 19, 'permission by another name': 5 } as const;
 
 function decidedEvaluation({ decision, context, ...rest }: Reply['body']): Reply {
   expect(rest).toEqual({});
@@ -250,10 +250,10 @@ function forwardedStatus(decision: string, reason: string | null): number {
 export const forwardAuth: WayIn = {
   name: 'the per-gate address',
   cannot: {
-    'no gate': 18,
+    'no gate': 19,
     'token in a header': 3,
-    'approval presented': 15,
-    'member without a header': 51,
+    'approval presented': 19,
+    'member without a header': 61,
     'value without a header': 3,
   },
   ask: async (program, question) => {

@@ -28,6 +28,7 @@ const form2 = fc.record({
         hold_expires_at_ms: fc.nat(),
         proof: fc.constantFrom('dpop', 'httpsig'),
         asserted: fc.constant(true as const),
+        conditions: fc.constantFrom([], ['a'], ['below-workspace', 'b-2']),
       },
       { requiredKeys: [] },
     ),

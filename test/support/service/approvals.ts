@@ -137,6 +137,7 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
     shadow: null,
     askedBy: request.askedBy === undefined ? 'key_of_the_test' : request.askedBy,
     constraintsEvaluated: ['passport', 'trust_level', 'issuer', 'permission', 'spend_limit', 'approval'],
+    conditions: null,
     pii: [{ pointer: '/customer/email', type: 'email' }],
     expiresInMs: request.expiresInMs ?? 300_000,
     holds: [

@@ -270,6 +270,10 @@ export function goodCalls(api: Api): GoodCalls {
     putShadow: async () => ({ method: 'PUT', url: `/v1/gates/${await gateId()}/shadow`, body: stricter }),
     getShadow: async () => ({ url: await shadowUrl() }),
     deleteShadow: async () => ({ method: 'DELETE', url: await shadowUrl() }),
+    checkCondition: async () => ({
+      url: '/v1/conditions/check',
+      body: { require: 'request.rows <= 100 && !has(claims.group)', gate_id: await gateId() },
+    }),
     deleteGate: async () => ({ method: 'DELETE', url: `/v1/gates/${await gateId()}` }),
     testGate: async () => ({
       url: `/v1/gates/${await gateId()}/test`,

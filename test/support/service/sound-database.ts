@@ -34,7 +34,8 @@ export const rules = {
       OR t.kind IS DISTINCT FROM CASE WHEN g.deleted_at_ms IS NULL THEN 'gate.put' ELSE 'gate.delete' END
       OR (t.kind = 'gate.put' AND (
         (t.body->>'version')::bigint <> g.version OR t.body->>'trust_level' <> g.trust_level OR t.body->>'mode' <> g.mode
-        OR jsonb_strip_nulls(t.body->'constraints' || coalesce(t.body->'constraints_patch', '{}'))
+        OR jsonb_strip_nulls(t.body->'constraints' || coalesce(t.body->'constraints_patch', '{}')
+            || coalesce(t.body->'conditions_patch', '{}'))
           <> g.constraints #- '{approvals,approvers}' #- '{approvals,passkey}' #- '{holds}'
         OR coalesce((t.body->>'hold_expires_in_ms')::bigint, 3600000) <> coalesce((g.constraints->'holds'->>'expires_in_s')::bigint, 3600) * 1000
         OR nullif(t.body->'catalog', 'null') IS DISTINCT FROM g.catalog_prices

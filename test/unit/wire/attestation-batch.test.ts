@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { emptyExtras, noExtras } from '../../../shared/model/attestation.ts';
+import { emptyExtras, noCarried, noExtras } from '../../../shared/model/attestation.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import {
   firstTimeMs,
@@ -26,6 +26,7 @@ const extrasOf = ({ policy_hash, trust_level, state_age_ms, extras, wallet_path 
         ...{ policyHash: policy_hash, trustLevel: trust_level, stateAgeMs: state_age_ms },
         ...{ domain: extras?.domain ?? null, holdExpiresAtMs: extras?.hold_expires_at_ms ?? null },
         ...{ proof: extras?.proof ?? null, asserted: extras?.asserted ?? false },
+        carried: extras?.conditions === undefined ? null : { ...noCarried, conditions: extras.conditions },
       };
 
 describe('parseBatchItem', () => {

@@ -145,7 +145,7 @@ describe('parseRequestFacts', () => {
       ...{ domain: 'api.example.com', approvalId, approval: 'unasked', idempotencyKey: 'order-7' },
       ...{ hold: null, proof: { kind: 'unread' } },
       display: { title: 'Order', lines: [{ label: 'To', value: 'you' }], url: null },
-      pii: null,
+      ...{ pii: null, asked: request },
       requestHash: expect.stringMatching(/^sha256:[0-9a-f]{64}$/),
     });
   });
@@ -159,7 +159,7 @@ describe('parseRequestFacts', () => {
     const { approval_id: _, ...hashed } = request;
     expect(parseRequestFacts(request)).toEqual({
       ...parseRequestFacts({}),
-      requestHash: contentHash(hashed),
+      ...{ requestHash: contentHash(hashed), asked: request },
     });
     expect(parseRequestFacts({ amount: null, amount_usd: 5 }).amountMicroUsd).toBe(5_000_000);
   });
@@ -168,7 +168,7 @@ describe('parseRequestFacts', () => {
     for (const request of [{ hold: false }, { receipt: false }, { hold: false, receipt: false }])
       expect(parseRequestFacts(request)).toEqual({
         ...parseRequestFacts({}),
-        requestHash: contentHash(request),
+        ...{ requestHash: contentHash(request), asked: request },
       });
   });
 
@@ -190,7 +190,7 @@ describe('parseRequestFacts', () => {
     expect(parseRequestFacts({})).toEqual({
       ...{ permissionKey: null, amountMicroUsd: null, currency: null, domain: null, approvalId: null },
       ...{ approval: 'none', idempotencyKey: null, proof: { kind: 'none' }, hold: null, display: null },
-      ...{ pii: null, requestHash: contentHash({}) },
+      ...{ pii: null, requestHash: contentHash({}), asked: {} },
     });
   });
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { makeId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
+import type { PermissionKey } from '../../../shared/model/permission.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
 import { noConstraints, parseConstraints, renderConstraints } from '../../../shared/wire/api/constraints.ts';
 import { refusal } from '../../support/base/refusal.ts';
@@ -211,6 +212,13 @@ describe('renderConstraints', () => {
         trustedIssuers: 'any',
         proofOfPossession: 'exact',
         holds: { expiresInMs: 60_000, onExpiry: 'release', overrun: 'charge' },
+        conditions: [
+          { id: 'a', require: 'true', permissions: null, otherwise: 'block', message: null },
+          {
+            ...{ id: 'b', require: 'false', otherwise: 'approve', message: 'Ask.' },
+            permissions: ['orders:*' as PermissionKey],
+          },
+        ],
       }),
     ).toEqual({
       rate_limits: { requests_per_minute: 1, requests_per_hour: 2, requests_per_day: 3, per: 'passport' },
@@ -219,6 +227,10 @@ describe('renderConstraints', () => {
       trusted_issuers: ['*'],
       proof_of_possession: { mode: 'required', replay: 'exact' },
       holds: { expires_in_s: 60, on_expiry: 'release', overrun: 'charge' },
+      conditions: [
+        { id: 'a', require: 'true' },
+        { id: 'b', require: 'false', permissions: ['orders:*'], otherwise: 'approve', message: 'Ask.' },
+      ],
     });
   });
 });

@@ -23,6 +23,7 @@ const permitted: Decision = {
   ...{ outcome: 'PERMIT', reason: null, evaluated: ['passport', 'permission'], amountMicroUsd: null },
   ...{ charge: { moneyMicroUsd: 0 as MicroUsd, requests: 1 }, standingApproval: null, limitMiss: null },
   ...{ unknown: null, pii: [], isRedacted: false, approvalExpiresInMs: null, hold: null },
+  ...{ conditions: null, condition: null, detail: null },
 };
 const blocked: Decision = { ...permitted, outcome: 'BLOCK', reason: 'passport_revoked', charge: null };
 const overLimit: Decision = {

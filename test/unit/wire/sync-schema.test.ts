@@ -58,7 +58,7 @@ describe('the version', () => {
     const shapes = contentHash(JSON.parse(JSON.stringify(syncShapes)));
     expect({ syncVersion, shapes }).toEqual({
       syncVersion: 7,
-      shapes: 'sha256:1dd93cd36a1613cfb7cce12e7c0276e7d6784595dd2f6bed27bcc98ac9386c5c',
+      shapes: 'sha256:1ca92afe6d8667e1bf8f8721cc6a3128edb95d8ccfc2e9a53f2eeda8f765b339',
     });
   });
 });

@@ -2,9 +2,9 @@
 
 import type { ByteStream, CallOptions, CreateOptions, List } from '../call-options.ts';
 
-export type ReasonName = 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
+export type ReasonName = 'passport_malformed' | 'passport_signature_invalid' | 'passport_not_yet_valid' | 'passport_expired' | 'passport_revoked' | 'passport_suspended' | 'passport_unknown_key' | 'mode_mismatch' | 'trust_level_insufficient' | 'issuer_untrusted' | 'issuer_keys_stale' | 'proof_missing' | 'proof_invalid' | 'proof_replayed' | 'permission_missing' | 'permission_not_granted' | 'permission_not_in_catalog' | 'condition_not_met' | 'condition_error' | 'domain_not_allowed' | 'domain_missing' | 'pii_detected' | 'currency_unsupported' | 'amount_missing' | 'spend_limit_exceeded' | 'rate_limit_exceeded' | 'quota_unavailable' | 'state_stale' | 'approval_required' | 'approval_denied' | 'approval_expired' | 'approval_used' | 'approval_mismatch' | 'approvals_pending_exceeded' | 'wallet_limit_exceeded' | 'wallet_frozen';
 
-export type CheckName = 'passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval';
+export type CheckName = 'passport' | 'trust_level' | 'freshness' | 'issuer' | 'proof_of_possession' | 'permission' | 'conditions' | 'domain_allowlist' | 'pii_controls' | 'spend_limit' | 'rate_limit' | 'approval';
 
 export type ScopeName = 'passports:issue' | 'passports:read' | 'passports:revoke' | 'gates:create' | 'gates:read' | 'gates:update' | 'gates:manage' | 'issuers:create' | 'issuers:read' | 'issuers:update' | 'templates:read' | 'templates:create' | 'osgate:read' | 'osgate:manage';
 
@@ -25,6 +25,15 @@ export interface ErrorBody {
     readonly request_id: string;
     /** The field or parameter at fault, if there is one. */
     readonly param?: string;
+    /** Where in an expression its fault is. */
+    readonly details?: {
+      /** From 1. */
+      readonly line: number;
+      /** From 1, in characters. */
+      readonly column: number;
+      /** Text for people. */
+      readonly message: string;
+    };
   };
   /** Of a refused security event: the code of RFC 8935 §2.4. */
   readonly err?: string;
@@ -374,6 +383,11 @@ export interface PassportConstraints {
    * once. `required` is once per sidecar.
    */
   readonly proof_of_possession?: 'off' | 'required' | RequiredProof | null;
+  /**
+   * What requests must meet besides, in the order in which it is asked: expressions of CEL, see
+   * docs/conditions.md. At most 32.
+   */
+  readonly conditions?: readonly Condition[] | null;
 }
 
 export interface GateConstraints {
@@ -467,6 +481,11 @@ export interface GateConstraints {
     /** A settlement above the hold: `refuse`, or `charge` the difference where limits have room. */
     readonly overrun?: 'refuse' | 'charge' | null;
   } | null;
+  /**
+   * What requests must meet besides, in the order in which it is asked: expressions of CEL, see
+   * docs/conditions.md. At most 32.
+   */
+  readonly conditions?: readonly Condition[] | null;
 }
 
 export interface RequiredProof {
@@ -477,6 +496,42 @@ export interface RequiredProof {
    * planes, for one call more.
    */
   readonly replay?: 'sidecar' | 'exact' | null;
+}
+
+export interface Condition {
+  /** Its name in answers and records: 1 to 64 of `a-z0-9-`, unique in the list. */
+  readonly id: string;
+  /** An expression of CEL that has to be true. At most 4 KiB. */
+  readonly require: string;
+  /** Of which requests it is asked: permissions, or `<area>:*` for an area. Default: all. */
+  readonly permissions?: readonly string[] | null;
+  /** What becomes of a request that does not meet it: `block` (default), or `approve`: a person is asked. */
+  readonly otherwise?: 'block' | 'approve' | null;
+  /** The `detail` of answers in which it is not met. At most 200 characters. */
+  readonly message?: string | null;
+}
+
+export interface ConditionCheckRequest {
+  /** An expression of CEL that has to be true. At most 4 KiB. */
+  readonly require: string;
+  /** Of which requests it would be asked. Default: all. */
+  readonly permissions?: readonly string[] | null;
+  /** The gate that it is for, whose catalog and pinned tools are looked at. */
+  readonly gate_id?: string | null;
+}
+
+export interface ConditionCheck {
+  /** JSON pointers to what it reads: `/request/…`, `/passport/…`, `/claims/…` or `/user`. */
+  readonly reads: readonly string[];
+  /** What no pinned tool of the gate takes, and permissions that its catalog lacks. */
+  readonly warnings: readonly {
+    /** Of which permission it is said; null: of all. */
+    readonly permission: string | null;
+    /** Which of `reads` it is about; null: the permission. */
+    readonly path: string | null;
+    /** Text for people. */
+    readonly message: string;
+  }[];
 }
 
 export interface GateRoute {
@@ -910,7 +965,7 @@ export interface DifferentDecisions {
   readonly to: 'PERMIT' | 'SUSPEND' | 'BLOCK';
   /** Of the answer that is no PERMIT; of two the new one. */
   readonly reason: ReasonName | null;
-  /** Id of the condition that decided; null: none did. */
+  /** Id of the condition that decided, of the gate or the passport; absent or null: none did. */
   readonly condition: string | null;
   /** How many decisions. */
   readonly count: number;
@@ -1227,6 +1282,8 @@ export interface GateTest {
   /** When the window of the limit ends; null if it has no window. */
   readonly reset_at?: string | null;
   readonly wallet_id?: string;
+  /** Id of the condition that decided, of the gate or the passport; absent or null: none did. */
+  readonly condition?: string;
   /** Where personal data was found, never the data itself. */
   readonly pii?: readonly PiiFinding[];
   /** With a PERMIT of a gate that redacts: the request without the personal data in it. Pass this on. */
@@ -1292,6 +1349,10 @@ export interface Suspend {
   readonly approval_url?: string;
   /** When it expires; null if it never expires. */
   readonly expires_at: string;
+  /** Id of the condition that decided, of the gate or the passport; absent or null: none did. */
+  readonly condition?: string;
+  /** The reason as a sentence. */
+  readonly detail?: string;
 }
 
 export interface Block {
@@ -1322,6 +1383,8 @@ export interface Block {
   readonly reset_at?: string | null;
   /** With `wallet_limit_exceeded`, for callers of the account of the wallet: the wallet whose limit it is. */
   readonly wallet_id?: string;
+  /** Id of the condition that decided, of the gate or the passport; absent or null: none did. */
+  readonly condition?: string;
   /** Where personal data was found, never the data itself. */
   readonly pii?: readonly PiiFinding[];
   /** Signed statement of the sidecar about this answer. Only where the request asks for it. */
@@ -1446,6 +1509,8 @@ export interface Approval {
     /** Where the request can be looked at; null if nowhere. */
     readonly url: string | null;
   } | null;
+  /** The condition that asks for it; null: another rule does. The first, of several. */
+  readonly condition: string | null;
   /** When the request was made. */
   readonly created_at: string;
   /** Deadline to approve or deny; once approved, deadline to use the approval. */
@@ -1505,6 +1570,8 @@ export interface ApprovalDetail {
     /** Where the request can be looked at; null if nowhere. */
     readonly url: string | null;
   } | null;
+  /** The condition that asks for it; null: another rule does. The first, of several. */
+  readonly condition: string | null;
   /** When the request was made. */
   readonly created_at: string;
   /** Deadline to approve or deny; once approved, deadline to use the approval. */
@@ -2266,7 +2333,7 @@ export interface Attestation {
   readonly sequence: number;
   /** What another policy would have decided; null: none. */
   readonly shadow?: {
-    /** Id of the condition that decided; null: none did. */
+    /** Id of the condition that decided, of the gate or the passport; absent or null: none did. */
     readonly condition: string | null;
     /** What was decided. */
     readonly decision: 'PERMIT' | 'SUSPEND' | 'BLOCK' | null;
@@ -3806,6 +3873,8 @@ export interface GatesResource {
   getBacktest(id: string, options?: CallOptions): Promise<Backtest>;
   /** Cancel a backtest. Needs a key with the scope `gates:read`. */
   cancelBacktest(id: string, options?: CallOptions): Promise<Backtest>;
+  /** Check a condition without writing it. Needs a key with the scope `gates:read`. */
+  checkCondition(body: ConditionCheckRequest, options?: CallOptions): Promise<ConditionCheck>;
   /** Find gates by a capability, with their prices. Public: needs no key. */
   discover(query: {
     /** A permission key, a bare area, or a category. */
@@ -4349,6 +4418,7 @@ export const resources = {
   gates: {
     getBacktest: ['GET', '/v1/backtests/{id}', ''],
     cancelBacktest: ['DELETE', '/v1/backtests/{id}', ''],
+    checkCondition: ['POST', '/v1/conditions/check', 'body'],
     discover: ['GET', '/v1/discover', 'query list'],
     create: ['POST', '/v1/gates', 'body creates'],
     list: ['GET', '/v1/gates', 'query list'],
