@@ -1,8 +1,9 @@
 import { SourceFault } from './fault.ts';
 import type { FormNode } from './form.ts';
 import { conditionFunctions, type Kind, printedFunction } from './functions.ts';
+import { conditionLimits } from './limits.ts';
 import type { Syntax } from './parse-source.ts';
-import { patternFault } from './pattern.ts';
+import { compilePattern } from './pattern.ts';
 import { isTimeZone } from './time-zone.ts';
 
 /** What is known of a value before it is evaluated. `of`: its items, or the values of a map. */
@@ -11,6 +12,8 @@ export interface Type {
   readonly of?: Type;
   /** Of a variable with fixed members. */
   readonly members?: ReadonlyMap<string, Type>;
+  /** False: none, although its kind is not known. */
+  readonly hasMembers?: false;
   /** Of a variable that is read by members only, so that each condition names the facts on which it rests. */
   readonly isRoot?: boolean;
 }
@@ -22,7 +25,7 @@ export type Declared = ReadonlyMap<string, Type>;
 
 const dyn: Type = { kind: 'dyn' };
 const simple = (kind: Kind): Type => (kind === 'dyn' ? dyn : { kind });
-const stringOrNull = dyn;
+const stringOrNull: Type = { kind: 'dyn', hasMembers: false };
 const object: Type = { kind: 'map', of: dyn, isRoot: true };
 const fixed = (members: Readonly<Record<string, Type>>): Type => ({
   kind: 'map',
@@ -78,6 +81,7 @@ type Locals = ReadonlyMap<string, Type>;
 
 class Checker {
   readonly #declared: Declared;
+  #patterns = 0;
 
   constructor(declared: Declared) {
     this.#declared = declared;
@@ -124,8 +128,9 @@ class Checker {
 
   #member(operand: Syntax, name: string, at: number, locals: Locals): Checked {
     const { node, type } = this.#any(operand, locals);
-    if (type.kind !== 'map' && type.kind !== 'dyn') {
-      throw new SourceFault(at, `a ${type.kind} has no member '${name}'`);
+    if ((type.kind !== 'map' && type.kind !== 'dyn') || type.hasMembers === false) {
+      const kind = type.kind === 'dyn' ? 'string' : type.kind;
+      throw new SourceFault(at, `a ${kind} has no member '${name}'`);
     }
     const found = type.members === undefined ? (type.of ?? dyn) : type.members.get(name);
     if (found === undefined) {
@@ -152,7 +157,8 @@ class Checker {
     const [first, second, third] = operands as [Syntax, Syntax, Syntax];
     if (name === 'has' && target === null) return this.#has(args, at, locals);
     if (name === 'dyn' && target === null && args.length === 1) {
-      return { node: this.check(first, locals).node, type: dyn };
+      const { node, type } = this.check(first, locals);
+      return { node, type: type.hasMembers === false ? type : dyn };
     }
     if (target !== null && comprehensions.has(name)) return this.#comprehension(call, target, locals);
     switch (name) {
@@ -277,22 +283,35 @@ class Checker {
     if (best === undefined || isUnlike) {
       throw new SourceFault(at, `${printed} does not take ${types.map(({ kind }) => kind).join(' and ')}`);
     }
-    this.#literalArgument(name, operands[1]);
+    const literal = this.#literalArgument(name, operands[1]);
+    if (literal !== null)
+      return { node: ['matches', (checked[0] as Checked).node, ...literal], type: simple('bool') };
     const gives = fitting.every((each) => each.gives === best.gives) ? simple(best.gives) : dyn;
     const nodes = checked.map(({ node }) => node) as [FormNode, ...FormNode[]];
     return { node: ['call', name, ...nodes], type: gives };
   }
 
-  /** Patterns and time zones are known when a condition is written, so that they are checked then. */
-  #literalArgument(name: string, argument: Syntax | undefined): void {
+  /**
+   * Patterns and time zones are known when a condition is written, so that they are checked then. A pattern
+   * comes back with its steps.
+   */
+  #literalArgument(name: string, argument: Syntax | undefined): readonly [string, number] | null {
     const isPattern = name === 'matches';
-    if (argument === undefined || (!isPattern && !name.startsWith('get'))) return;
+    if (argument === undefined || (!isPattern && !name.startsWith('get'))) return null;
     const text = argument.kind === 'literal' && argument.form[0] === 'string' ? argument.form[1] : null;
     if (text === null) {
       throw new SourceFault(argument.at, `the ${isPattern ? 'pattern' : 'time zone'} has to be a literal`);
     }
-    const fault = isPattern ? patternFault(text) : isTimeZone(text) ? null : 'there is no such time zone';
-    if (fault !== null) throw new SourceFault(argument.at, fault);
+    if (!isPattern) {
+      if (isTimeZone(text)) return null;
+      throw new SourceFault(argument.at, 'there is no such time zone');
+    }
+    this.#patterns += 1;
+    const { patternsMax } = conditionLimits;
+    const compiled =
+      this.#patterns > patternsMax ? `more than ${patternsMax} patterns` : compilePattern(text);
+    if (typeof compiled === 'string') throw new SourceFault(argument.at, compiled);
+    return [text, compiled.steps];
   }
 }
 

@@ -1,6 +1,7 @@
 import { assert, must } from '../errors/assert.ts';
 import { conversionNamed } from './conversions.ts';
 import { type CheckedForm, type FormNode, parseForm } from './form.ts';
+import { conditionLimits } from './limits.ts';
 import { binaryOperators, itemAt, mismatch, negate, overBudget, take, takeText } from './operators.ts';
 import { compilePattern } from './pattern.ts';
 import { chainOf } from './reads-of.ts';
@@ -32,6 +33,7 @@ interface Frame {
   readonly locals: Value[];
 }
 type Code = (frame: Frame) => Outcome;
+const noFrame: Frame = { variables: {} as Variables, budget: { left: 0 }, locals: [] };
 /** Names of the comprehensions around a node, outermost first. */
 type Scope = readonly string[];
 
@@ -80,7 +82,7 @@ function compileNode(node: FormNode, scope: Scope): Code {
     case 'index':
       return withTwo(compileNode(node[1], scope), compileNode(node[2], scope), itemAt);
     case 'list':
-      return compileList(compileAll(node.slice(1) as unknown as FormNode[], scope));
+      return compileList(node.slice(1) as unknown as FormNode[], scope);
     case 'map':
       return compileMap(compileAll(node.slice(1) as unknown as FormNode[], scope));
     case 'and':
@@ -88,6 +90,8 @@ function compileNode(node: FormNode, scope: Scope): Code {
       return compileLogic(node[0], compileAll(node.slice(1) as unknown as FormNode[], scope));
     case 'if':
       return compileIf(compileAll(node.slice(1) as unknown as FormNode[], scope));
+    case 'matches':
+      return compileMatches(compileNode(node[1], scope), node[2]);
     case 'call':
       return compileCall(node[1], node.slice(2) as unknown as FormNode[], scope);
     case 'each': {
@@ -159,11 +163,18 @@ function compileMember(node: FormNode & readonly ['select' | 'has', FormNode, st
     if (from instanceof Failure) return from;
     if (!isMap(from)) return new Failure(`${failure.detail}: it is read from a ${kindOf(from)}`);
     const value = entryOf(from, name);
-    return isTest ? value !== undefined : (value ?? (value === null ? null : failure));
+    if (isTest) return value !== undefined;
+    return value === undefined ? failure : value;
   };
 }
 
-function compileList(items: readonly Code[]): Code {
+function compileList(nodes: readonly FormNode[], scope: Scope): Code {
+  const items = compileAll(nodes, scope);
+  // A list of literals is made once.
+  if (nodes.every(([kind]) => ['null', 'bool', 'int', 'double', 'string'].includes(kind))) {
+    const list = items.map((each) => each(noFrame)) as Value[];
+    return () => list;
+  }
   return (frame) => {
     const list: Value[] = [];
     for (const each of items) {
@@ -305,8 +316,6 @@ function compileCall(name: string, args: readonly FormNode[], scope: Scope): Cod
       return withOne(operand, negate);
     case 'size':
       return withOne(operand, size);
-    case 'matches':
-      return compileMatches(operand, must(second, 'matches has a pattern'));
     default: {
       const binary = binaryOperators[name] ?? textFunctions[name];
       return withTwo(
@@ -326,14 +335,20 @@ function compileTimeField(
   const offsetAt = zone === undefined ? () => 0 : offsetsOf(zone[1] as string);
   // The zone was there where the condition was written: this program's zones are older.
   const unknown = new Failure(`this program does not know the time zone ${zone?.[1]}`);
-  return withOne(operand, (value) => (offsetAt === null ? unknown : field(value, offsetAt)));
+  return withOne(operand, (value, budget) => {
+    if (offsetAt === null) return unknown;
+    // A zone that is asked for another hour takes some microseconds.
+    return zone === undefined || take(budget, 1) ? field(value, offsetAt) : overBudget;
+  });
 }
 
-function compileMatches(operand: Code, pattern: FormNode): Code {
-  const compiled = must(compilePattern(pattern[1] as string), 'a pattern of a form compiles');
+function compileMatches(operand: Code, source: string): Code {
+  const pattern = compilePattern(source);
+  assert(typeof pattern !== 'string', 'a pattern of a form compiles');
   return withOne(operand, (value, budget) => {
-    if (typeof value !== 'string') return mismatch('matches', value, '');
-    return takeText(budget, value.length) ? compiled.test(value) : overBudget;
+    if (typeof value !== 'string') return mismatch('matches', value, source);
+    const steps = Math.ceil(value.length / conditionLimits.charsPerStep) * pattern.steps;
+    return take(budget, steps) ? pattern.test(value) : overBudget;
   });
 }
 

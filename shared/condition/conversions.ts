@@ -133,5 +133,5 @@ export function conversionNamed(name: string): ((value: Value, budget: StepBudge
   const convert = Object.hasOwn(conversions, name) ? conversions[name] : undefined;
   if (convert === undefined) return undefined;
   return (value, budget) =>
-    typeof value === 'string' && !takeText(budget, value.length) ? overBudget : convert(value);
+    takeText(budget, typeof value === 'string' ? Math.max(value.length, 1) : 1) ? convert(value) : overBudget;
 }

@@ -31,6 +31,8 @@ export type FormNode =
   | readonly ['map', ...FormNode[]]
   | readonly ['and' | 'or', FormNode, FormNode, ...FormNode[]]
   | readonly ['if', FormNode, FormNode, FormNode]
+  /** Target, pattern, steps for each 64 characters of the target begun. */
+  | readonly ['matches', FormNode, string, number]
   /** A method has its target first. */
   | readonly ['call', string, FormNode, ...FormNode[]]
   /** Name of the item, range, what is asked of each item. */
@@ -74,6 +76,7 @@ const isPrintedDouble = (text: unknown): boolean =>
 class FormReader {
   readonly #isVariable: (name: unknown) => boolean;
   #nodesLeft: number = conditionLimits.nodesMax;
+  #patternsLeft: number = conditionLimits.patternsMax;
 
   constructor(isVariable: (name: unknown) => boolean) {
     this.#isVariable = isVariable;
@@ -103,6 +106,8 @@ class FormReader {
       case 'select':
       case 'has':
         return rest.length === 2 && isText(rest[1]) && this.#isOperand(first, locals);
+      case 'matches':
+        return rest.length === 3 && this.#isPattern(rest[1], rest[2]) && this.isNode(first, locals);
       case 'call':
         return this.#isCall(rest, locals);
       case 'all':
@@ -120,11 +125,19 @@ class FormReader {
     return nodes.length <= this.#nodesLeft && nodes.every((each) => this.isNode(each, locals));
   }
 
-  /** Of a member: variables that are read by member stand here and nowhere else. */
+  /** Of a member: variables that are read by member stand here and nowhere else; a user has none. */
   #isOperand(node: unknown, locals: readonly string[]): boolean {
     const isVariable =
       Array.isArray(node) && node.length === 2 && node[0] === 'var' && readByMember.has(node[1]);
+    if (Array.isArray(node) && node[0] === 'var' && node[1] === 'user') return false;
     return (isVariable && this.#isVariable(node[1])) || this.isNode(node, locals);
+  }
+
+  #isPattern(source: unknown, steps: unknown): boolean {
+    this.#patternsLeft -= 1;
+    if (this.#patternsLeft < 0 || !isText(source)) return false;
+    const compiled = compilePattern(source);
+    return typeof compiled !== 'string' && compiled.steps === steps;
   }
 
   #isOperator(kind: string, rest: readonly unknown[], locals: readonly string[]): boolean {
@@ -138,11 +151,10 @@ class FormReader {
   }
 
   #isCall([name, ...args]: readonly unknown[], locals: readonly string[]): boolean {
-    if (typeof name !== 'string' || !this.#areNodes(args, locals)) return false;
+    if (typeof name !== 'string' || name === 'matches' || !this.#areNodes(args, locals)) return false;
     const known = conditionFunctions.get(name);
     if (!known?.overloads.some(({ takes }) => takes.length === args.length)) return false;
     const second = args[1] as FormNode | undefined;
-    if (name === 'matches') return second?.[0] === 'string' && compilePattern(second[1]) !== null;
     return !name.startsWith('get') || second === undefined || second[0] === 'string';
   }
 

@@ -9,13 +9,17 @@ export const conditionLimits = {
   nodesMax: 500,
   /** Brackets and `?:` within each other, while the source is read: nine frames of the stack each. */
   nestingMax: 100,
+  /** Patterns of one expression: each is compiled, which takes up to some milliseconds. */
+  patternsMax: 16,
   /** Characters of the pattern of `matches`. */
   patternCharsMax: 256,
   /**
-   * Instructions of a compiled pattern. One character takes at most as many steps of RE2, and counted
-   * repetitions (`x{1000}`) make many of few characters.
+   * Instructions of a compiled pattern: counted repetitions (`x{1000}`) make many of few characters, and each
+   * is at most one visit for each character of a text.
    */
   patternInstructionsMax: 512,
+  /** A step of `matches` is at most 8 times 64 visits, some microseconds. */
+  instructionsPerStep: 8,
   /** All conditions of one decision. */
   stepsMax: 10_000,
   /** UTF-16 code units of text that are one step. */

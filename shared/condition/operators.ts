@@ -29,7 +29,11 @@ export function take(budget: StepBudget, steps: number): boolean {
   budget.left -= steps;
   return budget.left >= 0;
 }
+/** A function takes a step for each 64 characters begun. */
 export const takeText = (budget: StepBudget, chars: number): boolean =>
+  take(budget, Math.ceil(chars / conditionLimits.charsPerStep));
+/** A comparison takes one for each 64 that both sides have. */
+const takeCompared = (budget: StepBudget, chars: number): boolean =>
   take(budget, Math.floor(chars / conditionLimits.charsPerStep));
 
 export const mismatch = (name: string, ...values: readonly unknown[]): Failure =>
@@ -42,7 +46,7 @@ const intOf = (name: string, value: bigint): Outcome => (isInt64(value) ? toInt(
 function equals(left: unknown, right: unknown, budget: StepBudget): boolean | Failure {
   if (typeof left === 'string') {
     if (typeof right !== 'string' || left.length !== right.length) return false;
-    return takeText(budget, left.length) ? left === right : overBudget;
+    return takeCompared(budget, left.length) ? left === right : overBudget;
   }
   if (left === right && !(left instanceof Double))
     return typeof left !== 'object' || left === null || equalsWhole(left, right, budget);
@@ -94,7 +98,7 @@ function equalsWhole(left: unknown, right: unknown, budget: StepBudget): boolean
 function order(name: string, left: Value, right: Value, budget: StepBudget): number | Failure {
   if (typeof left === 'string' && typeof right === 'string') {
     const length = Math.min(left.length, right.length);
-    return takeText(budget, length) ? compareText(left, right) : overBudget;
+    return takeCompared(budget, length) ? compareText(left, right) : overBudget;
   }
   if (isInt(left) && isInt(right)) return left < right ? -1 : left > right ? 1 : 0;
   if ((isInt(left) || isDouble(left)) && (isInt(right) || isDouble(right))) {
@@ -185,10 +189,10 @@ const subtract: Binary = (left, right, budget) => {
 
 const divide: Binary = (left, right) => {
   if (isInt(left) && isInt(right)) {
-    // Through the bigint, which rounds towards zero.
-    return Number(right) === 0
-      ? new Failure("'/' divides by zero")
-      : intOf('_/_', BigInt(left) / BigInt(right));
+    if (Number(right) === 0) return new Failure("'/' divides by zero");
+    // Towards zero; the quotient alone would be rounded.
+    if (typeof left === 'number' && typeof right === 'number') return (left - (left % right)) / right + 0;
+    return intOf('_/_', BigInt(left) / BigInt(right));
   }
   if (isDouble(left) && isDouble(right)) return toDouble(numberOf(left) / numberOf(right));
   return mismatch('_/_', left, right);
@@ -197,6 +201,7 @@ const divide: Binary = (left, right) => {
 const remainder: Binary = (left, right) => {
   if (!isInt(left) || !isInt(right)) return mismatch('_%_', left, right);
   if (Number(right) === 0) return new Failure("'%' divides by zero");
+  if (typeof left === 'number' && typeof right === 'number') return (left % right) + 0;
   return intOf('_%_', BigInt(left) % BigInt(right));
 };
 
@@ -214,7 +219,8 @@ function isIn(item: Value, range: Value, budget: StepBudget): Outcome {
     }
     return false;
   }
-  return isMap(range) ? entryOf(range, item) !== undefined : mismatch('@in', item, range);
+  const isKey = ['string', 'int', 'double', 'bool'].includes(kindOf(item));
+  return isKey && isMap(range) ? entryOf(range, item) !== undefined : mismatch('@in', item, range);
 }
 
 const ordering =

@@ -47,11 +47,10 @@ export function tokensOf(source: string): readonly Token[] {
     }
     const digits = take(number)?.[0];
     if (digits !== undefined) {
+      const after = source[at] ?? '';
+      if (after === 'u' || after === 'U') throw new SourceFault(start, 'uint is not available; write an int');
+      if (/[A-Za-z_]/.test(after)) throw new SourceFault(start, 'not a number');
       tokens.push(numberToken(digits, start));
-      if (/[A-Za-z_]/.test(source[at] ?? '')) {
-        const isUnsigned = /[uU]/.test(source[at] ?? '');
-        throw new SourceFault(start, isUnsigned ? 'uint is not available; write an int' : 'not a number');
-      }
       continue;
     }
     const sign = take(mark)?.[0];

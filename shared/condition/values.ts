@@ -105,7 +105,8 @@ export function entryOf(map: MapValue | Readonly<Record<string, unknown>>, key: 
 }
 export function keyOf(key: unknown): unknown {
   if (key instanceof Double) return key.value + 0;
-  return typeof key === 'number' && Number.isInteger(key) ? toInt(BigInt(key)) : key;
+  const isBeyond = typeof key === 'number' && Number.isInteger(key) && !Number.isSafeInteger(key);
+  return isBeyond ? BigInt(key) : typeof key === 'number' ? key + 0 : key;
 }
 
 /** Text by code point: UTF-16 puts those above U+FFFF below U+E000. */

@@ -140,13 +140,17 @@ describe('steps', () => {
   });
 
   it.each([
-    ["request.arguments.matches('b')", 3],
-    ['request.arguments.contains("b")', 3],
-    ['request.arguments.startsWith("b")', 0],
-    ['size(request.arguments) > 0', 3],
+    ["request.arguments.matches('b')", 4],
+    ["request.arguments.matches('(a|b){9}c')", 16],
+    ['request.arguments.contains("b")', 4],
+    ['request.arguments.startsWith("b")', 1],
+    ["now.getHours('UTC') > 0", 1],
+    ['size(request.arguments) > 0', 4],
+    ['int(request.arguments) > 0', 4],
+    ['int(1.5) > 0', 1],
     ['request.arguments == request.arguments', 3],
     ['request.arguments == "a"', 0],
-    ['request.arguments + "a" < "a"', 3],
+    ['request.arguments + "a" < "a"', 4],
   ])('%s takes a step for 64 characters', (source, steps) => {
     expect(stepsOf(source, withArguments(long(250)))).toBe(steps);
   });

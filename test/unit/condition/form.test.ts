@@ -37,8 +37,10 @@ describe('parseForm', () => {
     ['half a pair of UTF-16', ['string', '\ud800']],
     ['a map with a key alone', ['map', ['string', 'a']]],
     ['one term', ['and', yes]],
-    ['a computed pattern', ['call', 'matches', ['string', 'a'], ['var', 'user']]],
-    ['a pattern of another syntax', ['call', 'matches', ['string', 'a'], ['string', '(?=a)']]],
+    ['a computed pattern', ['matches', ['string', 'a'], ['var', 'user'], 1]],
+    ['a pattern of another syntax', ['matches', ['string', 'a'], '(?=a)', 1]],
+    ['a pattern that takes other steps', ['matches', ['string', 'a'], '^a', 0]],
+    ['matches as a function', ['call', 'matches', ['string', 'a'], ['string', '^a']]],
     ['a computed zone', ['call', 'getHours', ['var', 'now'], ['var', 'user']]],
     ['a name with an operator', ['all', 'x y', ['list'], yes]],
     ['a long text', ['string', 'a'.repeat(4097)]],
@@ -79,7 +81,7 @@ describe('parseForm', () => {
         [
           'if',
           ['call', '_<_', ['call', 'getHours', ['var', 'now'], ['string', 'UTC']], ['int', '3']],
-          ['call', 'matches', ['var', 'user'], ['string', '^a']],
+          ['matches', ['var', 'user'], '^a', 1],
           [
             'call',
             '_==_',
