@@ -97,16 +97,19 @@ function compileNode(node: FormNode, scope: Scope): Code {
     case 'each': {
       const inside = [...scope, node[1]];
       const test = node[3] === null ? () => true : compileNode(node[3], inside);
-      return compileEach(compileNode(node[2], scope), test, compileNode(node[4], inside), scope.length);
+      const loop = { range: compileNode(node[2], scope), test, slot: scope.length, steps: itemSteps(node) };
+      return compileEach(loop, compileNode(node[4], inside));
     }
     case 'filter': {
       const test = compileNode(node[3], [...scope, node[1]]);
       const slot = scope.length;
-      return compileEach(compileNode(node[2], scope), test, ({ locals }) => locals[slot] as Value, slot);
+      const loop = { range: compileNode(node[2], scope), test, slot, steps: itemSteps(node) };
+      return compileEach(loop, ({ locals }) => locals[slot] as Value);
     }
     default: {
       const test = compileNode(node[3], [...scope, node[1]]);
-      return compileQuantifier(node[0], compileNode(node[2], scope), test, scope.length);
+      const loop = { range: compileNode(node[2], scope), test, slot: scope.length, steps: itemSteps(node) };
+      return compileQuantifier(node[0], loop);
     }
   }
 }
@@ -235,12 +238,28 @@ function itemsOf(range: Value, budget: StepBudget): readonly unknown[] | Failure
   return take(budget, sizeOf(range)) ? keysOf(range) : overBudget;
 }
 
-function compileQuantifier(
-  kind: 'all' | 'exists' | 'exists_one',
-  range: Code,
-  test: Code,
-  slot: number,
-): Code {
+interface Loop {
+  readonly range: Code;
+  readonly test: Code;
+  /** Of the item among the locals. */
+  readonly slot: number;
+  /** Of each item. */
+  readonly steps: number;
+}
+
+/** One, and one more for each 50 nodes that are evaluated for an item: what is an array is a node. */
+function itemSteps([, , , ...bodies]: readonly unknown[]): number {
+  let nodes = 0;
+  const open = [...bodies];
+  for (let each = open.pop(); each !== undefined; each = open.pop()) {
+    if (!Array.isArray(each)) continue;
+    nodes += 1;
+    open.push(...each);
+  }
+  return Math.ceil(nodes / conditionLimits.nodesPerStep);
+}
+
+function compileQuantifier(kind: 'all' | 'exists' | 'exists_one', { range, test, slot, steps }: Loop): Code {
   const deciding = kind === 'exists';
   return (frame) => {
     const from = range(frame);
@@ -250,7 +269,7 @@ function compileQuantifier(
     let failure: Failure | null = null;
     let found = 0;
     for (const item of items) {
-      if (!take(frame.budget, 1)) return overBudget;
+      if (!take(frame.budget, steps)) return overBudget;
       frame.locals[slot] = item as Value;
       const answer = test(frame);
       if (answer === true) found += 1;
@@ -266,7 +285,7 @@ function compileQuantifier(
   };
 }
 
-function compileEach(range: Code, test: Code, step: Code, slot: number): Code {
+function compileEach({ range, test, slot, steps }: Loop, step: Code): Code {
   return (frame) => {
     const from = range(frame);
     if (from instanceof Failure) return from;
@@ -274,7 +293,7 @@ function compileEach(range: Code, test: Code, step: Code, slot: number): Code {
     if (items instanceof Failure) return items;
     const list: Value[] = [];
     for (const item of items) {
-      if (!take(frame.budget, 1)) return overBudget;
+      if (!take(frame.budget, steps)) return overBudget;
       frame.locals[slot] = item as Value;
       const isTaken = test(frame);
       if (isTaken === false) continue;
@@ -384,6 +403,6 @@ const textFunctions: Readonly<Record<string, ReturnType<typeof textFunction>>> =
   contains: textFunction(
     'contains',
     (text, part) => text.includes(part),
-    (text) => text.length,
+    (text, part) => text.length * Math.max(1, Math.ceil(part.length / conditionLimits.charsPerStep)),
   ),
 };

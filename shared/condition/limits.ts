@@ -22,6 +22,8 @@ export const conditionLimits = {
   instructionsPerStep: 8,
   /** All conditions of one decision. */
   stepsMax: 10_000,
+  /** Nodes that are evaluated for an item of a comprehension and are one step. */
+  nodesPerStep: 50,
   /** UTF-16 code units of text that are one step. */
   charsPerStep: 64,
 } as const;

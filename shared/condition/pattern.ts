@@ -2,9 +2,9 @@ import { RE2JS } from '@bufbuild/re2';
 import { conditionLimits } from './limits.ts';
 
 /**
- * Patterns of `matches`: RE2 reads them and makes instructions of them, and the walk over a text is here. That
- * of @bufbuild/re2 0.6.1 took 11 s for 64 KiB and `((a?){20}){20}$`, because it visits states again and again;
- * this one visits each instruction once for a character at most.
+ * Patterns of `matches`: RE2 reads them and makes instructions of them, and the walk over a text is here.
+ * That of @bufbuild/re2 0.6.1 took 11 s for 64 KiB and `((a?){20}){20}$`, because it visits states again and
+ * again; this one visits each instruction once for a character at most.
  */
 export interface Pattern {
   /** Is it found anywhere in the text? */
@@ -65,7 +65,7 @@ interface State {
   readonly from: readonly number[];
   /** A character like the last one: what holds between two depends on its kind. */
   readonly before: number;
-  /** What comes next, by character: a state, or whether the pattern is found. Null: this state is not kept. */
+  /** By character: the next state, or whether the pattern is found. Null: this state is not kept. */
   readonly to: (State | boolean | undefined)[] | null;
 }
 

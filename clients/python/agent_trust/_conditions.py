@@ -15,6 +15,7 @@ from ._records import number_text
 STEPS_MAX = 10_000
 
 _NODES_MAX, _TEXT_MAX, _UNITS_PER_STEP = 500, 4096, 64
+_PATTERNS_MAX, _PATTERN_STEPS_MAX, _NODES_PER_STEP = 16, 64, 50
 _INT64 = range(-(2**63), 2**63)
 _NS, _MS_NS = 1_000_000_000, 1_000_000
 _YEARS_NS = range(-62_135_596_800 * _NS, 253_402_300_800 * _NS)  # 1 to 9999.
@@ -77,7 +78,12 @@ class Asked:
         if self.left < 0:
             raise _OverBudget
 
-    def take_text(self, units: int) -> None:
+    def take_text(self, units: int, steps: int = 1) -> None:
+        """A function takes so many steps for each 64 units begun."""
+        self.take(-(-units // _UNITS_PER_STEP) * steps)
+
+    def take_compared(self, units: int) -> None:
+        """A comparison takes a step for each 64 that both sides have."""
         self.take(units // _UNITS_PER_STEP)
 
 
@@ -137,7 +143,7 @@ class _Compiler:
 
     def __init__(self) -> None:
         self.reads: set[str] = set()
-        self._left = _NODES_MAX
+        self._left, self._patterns_left = _NODES_MAX, _PATTERNS_MAX
 
     def compile(self, expr: Any) -> Code:
         """A tree leans on the stack once for each of its levels when it is evaluated, and not here."""
@@ -161,12 +167,17 @@ class _Compiler:
         _demand(self._left >= 0 and isinstance(node, list) and node and isinstance(node[0], str))
         kind, rest = node[0], node[1:]
         if kind in ("select", "has"):
-            _demand(len(rest) == 2 and _is_text(rest[1]))
+            _demand(len(rest) == 2 and _is_text(rest[1]) and rest[0] != ["var", "user"])
             return [] if _path(node) else [(rest[0], scope)]
         if kind in _LOOPS:
             _demand(len(rest) == _LOOPS[kind] and _is_text(rest[0]) and _name.fullmatch(rest[0]))
             bodies = rest[3:] if kind == "each" and rest[2] is None else rest[2:]
             return [(rest[1], scope), *((each, (*scope, rest[0])) for each in bodies)]
+        if kind == "matches":
+            _demand(len(rest) == 3 and _is_text(rest[1]) and type(rest[2]) is int)
+            self._patterns_left -= 1
+            _demand(0 < rest[2] <= _PATTERN_STEPS_MAX and self._patterns_left >= 0)
+            return [(rest[0], scope)]
         if kind == "call":
             _demand(rest and isinstance(rest[0], str) and len(rest) - 1 in _ARITIES.get(rest[0], ()))
             return [(each, scope) for each in rest[1:]]
@@ -181,12 +192,14 @@ class _Compiler:
         if kind in ("select", "has"):
             return self._member(node, parts)
         if kind in _LOOPS:
-            slot = len(scope)
+            slot, steps = len(scope), -(-_nodes(rest[2:]) // _NODES_PER_STEP)
             if kind == "filter":
-                return _each(parts[0], parts[1], lambda asked: asked.locals[slot], slot)
+                return _each(parts[0], parts[1], lambda asked: asked.locals[slot], slot, steps)
             if kind == "each":
-                return _each(parts[0], parts[1] if rest[2] else lambda asked: True, parts[-1], slot)
-            return _quantifier(kind, parts[0], parts[1], slot)
+                return _each(parts[0], parts[1] if rest[2] else lambda asked: True, parts[-1], slot, steps)
+            return _quantifier(kind, parts[0], parts[1], slot, steps)
+        if kind == "matches":
+            return _matches(parts[0], rest[1], rest[2])
         if kind == "call":
             return _call(rest[0], rest[1:], parts)
         if kind in _SIZES:
@@ -230,6 +243,17 @@ class _Compiler:
             return value is not _ABSENT if is_test else _present(value)
 
         return of_variable
+
+
+def _nodes(open_nodes: list[Any]) -> int:
+    """What is a list is a node."""
+    count, open_nodes = 0, list(open_nodes)
+    while open_nodes:
+        each = open_nodes.pop()
+        if isinstance(each, list):
+            count += 1
+            open_nodes.extend(each)
+    return count
 
 
 def _path(node: list[Any]) -> list[Any] | None:
@@ -383,11 +407,11 @@ def _items(value: Value, asked: Asked) -> list[Value]:
     return _keys(value)
 
 
-def _quantifier(kind: str, operand: Code, test: Code, slot: int) -> Code:
+def _quantifier(kind: str, operand: Code, test: Code, slot: int, steps: int) -> Code:
     def of_range(asked: Asked) -> Value:
         fails, found = False, 0
         for item in _items(operand(asked), asked):
-            asked.take(1)
+            asked.take(steps)
             asked.locals[slot] = item
             try:
                 answer = test(asked)
@@ -405,11 +429,11 @@ def _quantifier(kind: str, operand: Code, test: Code, slot: int) -> Code:
     return of_range
 
 
-def _each(operand: Code, test: Code, step: Code, slot: int) -> Code:
+def _each(operand: Code, test: Code, step: Code, slot: int, steps: int) -> Code:
     def of_range(asked: Asked) -> Value:
         items = []
         for item in _items(operand(asked), asked):
-            asked.take(1)
+            asked.take(steps)
             asked.locals[slot] = item
             is_taken = test(asked)
             if is_taken is True:
@@ -431,7 +455,7 @@ def _equals(left: Value, right: Value, asked: Asked) -> bool:
         units = _units(left)
         if units != _units(right):
             return False
-        asked.take_text(units)
+        asked.take_compared(units)
     elif kind == "list":
         if len(left) != len(right):
             return False
@@ -454,7 +478,8 @@ def _equals(left: Value, right: Value, asked: Asked) -> bool:
 
 def _in(item: Value, of: Value, asked: Asked) -> bool:
     if not isinstance(of, list):
-        return _entry(_map_of(of), item) is not _ABSENT
+        is_key = isinstance(item, bool | int | float | str)
+        return _entry(_map_of(of), item) is not _ABSENT if is_key else _fail()
     for each in of:
         asked.take(1)
         if _equals(item, each, asked):
@@ -466,7 +491,7 @@ def _ordered(holds: Callable[[Any, Any], bool]) -> Callable[[Value, Value, Asked
     def apply(left: Value, right: Value, asked: Asked) -> bool:
         kinds = {_kind(left), _kind(right)}
         if kinds == {"string"}:
-            asked.take_text(min(_units(left), _units(right)))
+            asked.take_compared(min(_units(left), _units(right)))
         elif kinds == {"int", "double"}:
             left, right = float(left), float(right)
         elif len(kinds) > 1 or kinds <= {"null", "list", "map"}:
@@ -556,12 +581,12 @@ def _size(value: Value, asked: Asked) -> Value:
 
 
 def _of_text(
-    holds: Callable[[str, str], bool], units: Callable[[str, str], str]
+    holds: Callable[[str, str], bool], units: Callable[[str, str], int]
 ) -> Callable[[Value, Value, Asked], Value]:
     def apply(text: Value, part: Value, asked: Asked) -> Value:
         if not isinstance(text, str) or not isinstance(part, str):
             raise _Fails
-        asked.take_text(_units(units(text, part)))
+        asked.take_text(units(text, part))
         return holds(text, part)
 
     return apply
@@ -661,8 +686,7 @@ def _to_duration(value: Value) -> Value:
 
 def _conversion(convert: Callable[[Value], Value]) -> Callable[[Value, Asked], Value]:
     def apply(value: Value, asked: Asked) -> Value:
-        if isinstance(value, str):
-            asked.take_text(_units(value))
+        asked.take_text(max(_units(value), 1) if isinstance(value, str) else 1)
         return convert(value)
 
     return apply
@@ -721,12 +745,13 @@ _FIELDS: dict[str, Callable[[date, int, int, int], int]] = {
 _DIVISORS = {"getHours": 3600 * _NS, "getMinutes": 60 * _NS, "getSeconds": _NS, "getMilliseconds": _MS_NS}
 
 
-def _time_field(name: str, operand: Code, zone: str) -> Code:
-    offset_at, field, divisor = _offsets(zone), _FIELDS[name], _DIVISORS.get(name)
+def _time_field(name: str, operand: Code, zone: str | None) -> Code:
+    offset_at, field, divisor = _offsets(zone or "UTC"), _FIELDS[name], _DIVISORS.get(name)
 
     def of_time(asked: Asked) -> Value:
         value = operand(asked)
         kind = _kind(value)
+        asked.take(zone is not None)
         if kind == "timestamp":
             day, years, second = _local(value.ns + offset_at(value.ns // _NS) * _NS)
             return field(day, years, second, value.ns // _MS_NS % 1000)
@@ -753,13 +778,13 @@ _BINARY: dict[str, Callable[[Value, Value, Asked], Value]] = {
     **{"_>_": _ordered(lambda a, b: a > b), "_>=_": _ordered(lambda a, b: a >= b)},
     **{"_+_": _add, "_-_": _subtract, "_*_": _arithmetic(lambda a, b: a * b)},
     **{"_/_": _divide, "_%_": _remainder},
-    "startsWith": _of_text(str.startswith, lambda text, part: part),
-    "endsWith": _of_text(str.endswith, lambda text, part: part),
-    "contains": _of_text(str.__contains__, lambda text, part: text),
+    "startsWith": _of_text(str.startswith, lambda text, part: _units(part)),
+    "endsWith": _of_text(str.endswith, lambda text, part: _units(part)),
+    "contains": _of_text(str.__contains__, lambda text, part: _units(text) * max(1, -(-_units(part) // 64))),
 }
 _ARITIES = {
     **dict.fromkeys(_UNARY, (1,)),
-    **dict.fromkeys((*_BINARY, "matches"), (2,)),
+    **dict.fromkeys(_BINARY, (2,)),
     **dict.fromkeys(_FIELDS, (1, 2)),
 }
 
@@ -772,15 +797,17 @@ def _call(name: str, args: list[Any], parts: list[Code]) -> Code:
         binary, (left, right) = _BINARY[name], parts
         return lambda asked: binary(left(asked), right(asked), asked)
     _demand(len(args) == 1 or args[1][0] == "string")
-    if name in _FIELDS:
-        return _time_field(name, parts[0], args[1][1] if len(args) == 2 else "UTC")
-    pattern, text = Pattern(args[1][1]), parts[0]
+    return _time_field(name, parts[0], args[1][1] if len(args) == 2 else None)
 
-    def matches(asked: Asked) -> Value:
+
+def _matches(text: Code, source: str, steps: int) -> Code:
+    pattern = Pattern(source)
+
+    def of_text(asked: Asked) -> Value:
         value = text(asked)
         if not isinstance(value, str):
             raise _Fails
-        asked.take_text(_units(value))
+        asked.take_text(_units(value), steps)
         return pattern.test(value)
 
-    return matches
+    return of_text

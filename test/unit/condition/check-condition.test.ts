@@ -65,28 +65,6 @@ describe('checkCondition', () => {
     );
   });
 
-  it.each([
-    ['4 KiB of !', '!'.repeat(4096)],
-    ['4 KiB of -', `${'-'.repeat(4095)}a`],
-    ['open parentheses', '('.repeat(4096)],
-    ['parentheses', `${'('.repeat(2000)}true${')'.repeat(2000)}`],
-    ['lists', `${'['.repeat(2048)}${']'.repeat(2048)}`],
-    ['calls', `${'f('.repeat(1300)}${')'.repeat(1300)}`],
-    ['indexes', `request${'[0]'.repeat(1300)}`],
-    ['members', `request${'.a'.repeat(2000)}`],
-    ['sums', `1${'+1'.repeat(2000)} == 1`],
-    ['or', `true${'||true'.repeat(680)}`],
-    ['choices', `${'true?true:'.repeat(400)}true`],
-    ['a million items', `request.a in [${'1,'.repeat(1_000_000)}1]`],
-    ['an open string', `'${'\\\\'.repeat(2000)}`],
-    ['digits', `${'9'.repeat(4090)} > 1`],
-    ['comments', '//'.repeat(2048)],
-  ])('answers hostile source of %s in no time', (_what, source) => {
-    const before = process.hrtime.bigint();
-    expect(faultOf(source)).toMatch(/^\d+:\d+: ./);
-    expect(Number(process.hrtime.bigint() - before)).toBeLessThan(200e6);
-  });
-
   it('takes what is just within its bounds', () => {
     expect(faultOf(`${'('.repeat(99)}true${')'.repeat(99)}`)).toBe('none');
     expect(faultOf(`${'('.repeat(100)}true${')'.repeat(100)}`)).toBe('1:101: nested more than 100 deep');

@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readsOf } from '../../../shared/condition/reads-of.ts';
 import { conditionExamples, type ExampleCase } from '../../../shared/model/condition-examples.ts';
@@ -61,4 +62,46 @@ describe('the catalog of conditions', () => {
     const example = conditionExamples.find((each) => each.id === id);
     expect(answer(example?.require ?? 'true', { what: '', request: { arguments: given } })).not.toBe(true);
   });
+});
+
+const page = new URL('../../../docs/conditions.md', import.meta.url);
+const sentence = ({ what, request, claims, user, now }: ExampleCase): string => {
+  const given = {
+    ...request,
+    ...(claims && { claims }),
+    ...(user !== undefined && { user }),
+    ...(now && { now }),
+  };
+  const shown = JSON.stringify(given);
+  return `${what}${shown.length > 80 || shown === '{}' ? '' : `: \`${shown.replaceAll('|', '\\|')}\``}`;
+};
+
+/** The catalog as the page has it. */
+function printedCatalog(): string {
+  return conditionExamples
+    .map((example) => {
+      const { id, title, require, permissions, otherwise, message } = example;
+      const code = require.split('\n').map((line) => `    ${line}`);
+      return [
+        `### ${title}`,
+        '',
+        ...code,
+        '',
+        `| \`${id}\`, for \`${permissions.join('`, `')}\`, otherwise \`${otherwise}\` | ${message} |`,
+        '|---|---|',
+        `| passes | ${sentence(example.passes)} |`,
+        `| does not | ${sentence(example.fails)} |`,
+        `| nor does | ${sentence(example.bypass)} |`,
+        '',
+      ].join('\n');
+    })
+    .join('\n');
+}
+
+it('stands in docs/conditions.md', () => {
+  const before = readFileSync(page, 'utf8');
+  const start = before.indexOf('### ');
+  const expected = `${before.slice(0, start)}${printedCatalog()}`;
+  if (process.env['UPDATE_DOCS'] === '1') writeFileSync(page, expected);
+  else expect(before).toBe(expected);
 });

@@ -205,7 +205,8 @@ const ofPatterns = (): string[] =>
 
 const others = `
   request.nowhere == 1 ; has(request.nowhere.a) ; has(request.arguments.path.x) ; dyn(now).x == 1 ;
-  has(dyn(now).x) ; user.x == 1 ; has(user.x) ; gate.id == "gt_1" ; has(gate.id) ;
+  has(dyn(now).x) ; claims.team.x == 1 ; has(claims.team.x) ; null in request.keys ; 1 in request.keys ; {"a": null}["a"] == null ;
+  request.long.contains(request.long + "a") ; request.long.matches("(a|b){9}c") ; int(1.5) == 1 ; gate.id == "gt_1" ; has(gate.id) ;
   claims["https://issuer.example/level"] == 3 ; "team" in claims ; "x" in claims ;
   passport.owner == null ; user == "ada@example.com" ; request.texts ;
   request.mixed.map(x, x == 1) == [true, false, false, false, false, false, false] ; 1 in request.mixed ;
@@ -251,6 +252,7 @@ const others = `
 const large = [
   `${'!'.repeat(96)}(1 == 1)`,
   `249 == 1${' + 1'.repeat(248)}`,
+  `[1, 2].all(x, [3].map(y, y > x, y) == [3]${' && x < 3'.repeat(20)})`,
   `true${' && true'.repeat(249)}`,
   `${'['.repeat(90)}1${']'.repeat(90)} == ${'['.repeat(90)}1${']'.repeat(90)}`,
 ];
