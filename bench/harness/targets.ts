@@ -53,6 +53,7 @@ export const targets = {
   P32: atLeast('warm decisions about a passport four wallets deep / in none', 0.8, 0.95),
   P33: atLeast('warm decisions with a receipt / plain ones', 0.6, 0.8),
   P34: atLeast('records that a replay decides again', 50_000, 150_000, 'records/s'),
+  P35: atLeast('warm decisions with five conditions / without', 0.667, 0.8),
 } as const satisfies Readonly<Record<string, Target>>;
 
 export type TargetName = keyof typeof targets;

@@ -1,5 +1,6 @@
 import type { Row } from '../harness/row.ts';
 import { cold } from './cold.ts';
+import { conditions } from './conditions.ts';
 import { decide } from './decide.ts';
 import { discover } from './discover.ts';
 import { diverse } from './diverse.ts';
@@ -198,6 +199,14 @@ export const rows: readonly Row[] = [
     seconds: { full: 320, quick: 90 },
     onlyByName: 'quick',
     run: holds,
+  },
+  {
+    name: 'conditions',
+    describe: 'decisions at a gate with five conditions, and at one without',
+    targets: ['P35'],
+    seconds: { full: 320, quick: 90 },
+    onlyByName: 'quick',
+    run: conditions,
   },
   {
     name: 'wallets',

@@ -27,13 +27,32 @@ const domain = fc.oneof(
 const spend = { per_transaction_usd: usd };
 const optional = { requiredKeys: [] };
 
+const conditions = fc.uniqueArray(
+  fc.record(
+    {
+      id: fc.stringMatching(/^[a-z0-9-]{1,64}$/),
+      require: fc.constantFrom('true', "request.a.startsWith('/b/')", 'passport.owner == user'),
+      permissions: fc.option(fc.uniqueArray(fc.constantFrom('orders:*', 'a:b'), { minLength: 1 })),
+      otherwise: fc.constantFrom('block', 'approve'),
+      message: fc.option(fc.constantFrom('x', 'Ask first.')),
+    },
+    { requiredKeys: ['id', 'require'] },
+  ),
+  { selector: ({ id: name }) => name, maxLength: 4 },
+);
+
 const passportConstraints = fc.record(
-  { spend_limits: fc.record(spend, optional), allowed_domains: fc.array(domain, { maxLength: 5 }) },
+  {
+    conditions,
+    spend_limits: fc.record(spend, optional),
+    allowed_domains: fc.array(domain, { maxLength: 5 }),
+  },
   optional,
 );
 
 const gateConstraints = fc.record(
   {
+    conditions,
     spend_limits: fc.record(
       {
         ...spend,
@@ -139,6 +158,16 @@ describe('the claims of a passport', () => {
       }),
       { numRuns: runs({ short: 200, long: 100_000 }) },
     );
+  });
+
+  it('are none where an expression is faulty, or there is a constraint that is not known', () => {
+    const [given] = fc.sample(claims, 1);
+    const payload = renderPassportClaims(given as PassportClaims);
+    const withMore = (more: object) =>
+      parsePassportClaims({ ...payload, constraints: { ...payload.constraints, ...more } });
+    expect(withMore({ conditions: [{ id: 'a', require: 'request.b == 1' }] })).not.toBeNull();
+    expect(withMore({ conditions: [{ id: 'a', require: 'request.b == ' }] })).toBeNull();
+    expect(withMore({ conditionals: [] })).toBeNull();
   });
 
   it('are read or refused, whatever the payload', () => {

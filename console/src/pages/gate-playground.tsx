@@ -18,6 +18,7 @@ const checks: Readonly<Record<string, string>> = {
   issuer: 'Its issuer is trusted here',
   proof_of_possession: 'The agent holds its key',
   permission: 'The permission is granted, and in the catalog',
+  conditions: 'The conditions of gate and passport are met',
   domain_allowlist: 'The domain is allowed',
   pii_controls: 'No forbidden personal data in the request',
   spend_limit: 'The amount is within the limits on money',
