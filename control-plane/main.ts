@@ -33,6 +33,7 @@ import { startApprovalSweep } from './approvals/sweep-approvals.ts';
 import { recordFormOf } from './attestations/record-form.ts';
 import { dueBacktests } from './backtests/backtest-store.ts';
 import { startBacktests } from './backtests/keep-backtests.ts';
+import { startFactsTrim } from './attestations/trim-facts.ts';
 import { connectionShares } from './base/connection-shares.ts';
 import type { Database } from './base/database.ts';
 import { startChannelMessages } from './channels/deliver-messages.ts';
@@ -335,6 +336,7 @@ function startLoops(deps: Deps, started: Teardown): void {
     backtests: startBacktests,
     statistics: startStatisticsTrim,
     'used proofs': startProofTrim,
+    facts: startFactsTrim,
   };
   for (const [what, start] of Object.entries(loops)) {
     const loop = start(deps);

@@ -72,19 +72,30 @@ function addReading(attestations: Command, api: ApiCommands): void {
   api.show(attestations.command('get').description('one record').argument('<record>', 'att_…'), {
     of: ({ client, id }) => client.attestations.get(id),
   });
-  api.run<{ format: ExportFormat; since?: string }>(
+  api.show(
+    attestations
+      .command('facts')
+      .description('values that the decision read, with what opens their commitments; in the audit')
+      .argument('<record>', 'att_…'),
+    { of: ({ client, id }) => client.attestations.getFacts(id) },
+  );
+  api.run<{ format: ExportFormat; since?: string; facts?: true }>(
     attestations
       .command('export')
       .description(
         'all records: jsonl and json for `attestations verify`, csv for spreadsheets, dsse and ocsf for what collects them',
       )
       .addOption(choice('--format <format>', 'how', exportFormatNames).default('jsonl'))
-      .option('--since <time>', 'each chain from its first record that is not older'),
+      .option('--since <time>', 'each chain from its first record that is not older')
+      .option('--facts', 'also the values that decisions read, of jsonl and json; in the audit'),
     {
-      examples: ['agent-trust attestations export > records.jsonl'],
-      work: async ({ client, host, options: { format, since } }) => {
+      examples: [
+        'agent-trust attestations export > records.jsonl',
+        'agent-trust attestations export --facts > records-with-facts.jsonl',
+      ],
+      work: async ({ client, host, options: { format, since, facts } }) => {
         const { writeStream } = await import('../base/write-stream.ts');
-        const query = { format, ...given({ since }) };
+        const query = { format, ...given({ since, facts: facts && ('1' as const) }) };
         return writeStream((signal) => client.attestations.export(query, { signal }), host);
       },
     },
@@ -174,20 +185,32 @@ function addReplaying(attestations: Command, host: CommandHost): void {
 }
 
 function addRetention(attestations: Command, api: ApiCommands): void {
-  api.show<{ days?: number; none?: true }>(
+  api.show<{ days?: number; none?: true; factsDays?: number; factsNone?: true }>(
     attestations
       .command('retention')
       .description('how long the account keeps records in the database; without an option: show it')
       .addOption(
         new Option('--days <days>', 'then an archive takes them, and lists lack them').argParser(Number),
       )
-      .addOption(new Option('--none', 'as long as the operator keeps records').conflicts('days')),
+      .addOption(new Option('--none', 'as long as the operator keeps records').conflicts('days'))
+      .addOption(
+        new Option('--facts-days <days>', 'then values that decisions read are removed').argParser(Number),
+      )
+      .addOption(new Option('--facts-none', 'as long as their records').conflicts('factsDays')),
     {
-      examples: ['agent-trust attestations retention', 'agent-trust attestations retention --days 400'],
-      of: ({ client, options: { days = null, none } }) =>
-        days !== null || none === true
-          ? client.attestations.setRetention({ days })
-          : client.attestations.getRetention(),
+      examples: [
+        'agent-trust attestations retention',
+        'agent-trust attestations retention --days 400 --facts-days 30',
+      ],
+      of: async ({ client, options: { days, none, factsDays, factsNone } }) => {
+        const now = await client.attestations.getRetention();
+        if ([days, none, factsDays, factsNone].every((each) => each === undefined)) return now;
+        return client.attestations.setRetention({
+          days: days ?? (none === true ? null : now.days),
+          ...(factsDays !== undefined && { facts_days: factsDays }),
+          ...(factsNone === true && { facts_days: null }),
+        });
+      },
     },
   );
 }

@@ -36,6 +36,8 @@ export type FileVerdict =
       readonly archived: number;
       readonly compromised_statements: number;
       readonly removed_approvals: number;
+      readonly facts_opened: number;
+      readonly facts_withheld: number;
     }
   | {
       readonly kind: 'invalid';
@@ -121,6 +123,7 @@ export async function verifyAttestationsCommand(options: {
 
 function describeValid(verdict: Extract<FileVerdict, { kind: 'valid' }>, isFirst: boolean): string {
   const { records, chains, archived, compromised, compromised_statements, removed_approvals } = verdict;
+  const { facts_opened, facts_withheld } = verdict;
   const joined = isFirst ? '' : ' Every chain goes on where the files before end.';
   const notes = [
     archived === 0 || !isFirst
@@ -137,6 +140,10 @@ function describeValid(verdict: Extract<FileVerdict, { kind: 'valid' }>, isFirst
     removed_approvals === 0
       ? ''
       : `${counted(removed_approvals, 'approval')} stated to be removed: nothing shows who answered.\n`,
+    facts_opened === 0
+      ? ''
+      : `${counted(facts_opened, 'fact')} ${facts_opened === 1 ? 'opens its commitment' : 'open their commitments'}; ` +
+        `${facts_withheld} withheld.\n`,
   ];
   return (
     `OK: ${counted(records, 'record')} in ${counted(chains, 'chain')}. ` +

@@ -94,9 +94,12 @@ export async function removeArchived(
   const rows = ranges.reduce((sum, range) => sum + range.rows, 0);
   if (rows > 0) {
     await tx`
-      DELETE FROM records USING unnest(${ranges.map(({ chain }) => chain)}::int[],
-        ${ranges.map(({ first }) => first)}::bigint[], ${ranges.map(({ last }) => last)}::bigint[]) AS gone (chain, first, last)
-      WHERE records.chain = gone.chain AND sequence BETWEEN gone.first AND gone.last AND ${covered}`;
+      WITH gone AS (DELETE FROM records USING unnest(${ranges.map(({ chain }) => chain)}::int[],
+        ${ranges.map(({ first }) => first)}::bigint[], ${ranges.map(({ last }) => last)}::bigint[]) AS range (chain, first, last)
+        WHERE records.chain = range.chain AND sequence BETWEEN range.first AND range.last AND ${covered}
+        RETURNING reader, attestation_id)
+      DELETE FROM attestation_facts USING gone
+      WHERE owner = gone.reader AND attestation_facts.attestation_id = gone.attestation_id`;
   }
   // A full page may have left rows of its chains.
   const last = chains.at(-1);

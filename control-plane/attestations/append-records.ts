@@ -9,6 +9,7 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { assert, InvariantError, must } from '../../shared/errors/assert.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { Owner } from '../../shared/model/owner.ts';
+import type { ShippedFact } from '../../shared/wire/evidence/fact.ts';
 import type { Transaction } from '../base/database.ts';
 import type { UnitsSource } from '../book/held-units.ts';
 import type { Posting } from '../book/post.ts';
@@ -47,6 +48,8 @@ export interface NewRecord {
   readonly postings?: readonly Posting[];
   /** The passport's wallets now, if a sidecar decided; absent: it is and was in none. */
   readonly walletPath?: WalletPath | undefined;
+  /** What opens commitments of the record, to be kept beside it. Absent: nothing. */
+  readonly facts?: readonly ShippedFact[];
 }
 
 /** The same records, linked and signed before the chains were locked. */
@@ -99,13 +102,13 @@ export async function appendRecords(
     putInPlace(tx, deps, records, { draft, locked }),
   );
   const appended = linked.map((each, place): AppendedRecord => {
-    const { attestation, chain, latestMs, reader, otherReader, moneyFrom } = each;
+    const { attestation, chain, latestMs, reader, otherReader, moneyFrom, facts } = each;
     const took = records[place]?.took ?? [];
     const isInWallet = records[place]?.record.walletId != null;
     const postings = records[place]?.postings ?? [];
     const counts = countsForPassport(each);
     const money = { moneyFrom, isInWallet, postings };
-    return { attestation, chain, latestMs, reader, otherReader, counts, took, ...money };
+    return { attestation, chain, latestMs, reader, otherReader, facts, counts, took, ...money };
   });
   // Each sends its first statements before it waits, so they share a round trip and run in this order.
   await together([
@@ -190,7 +193,8 @@ async function putInPlace(
     const head = must(heads.get(attestation.chainId), 'a chain that was begun has a head');
     const of = must(readers[place], 'each record was linked');
     const moneyFrom = records[place]?.moneyFrom ?? nowhere;
-    return { attestation, chain: head.number, latestMs, moneyFrom, ...of };
+    const facts = records[place]?.facts ?? noFacts;
+    return { attestation, chain: head.number, latestMs, moneyFrom, facts, ...of };
   });
   const numbers = await numberNames(tx, names, known);
   if ([...heads.values()].some(({ isMonthTurning }) => isMonthTurning)) await refuseRepeated(tx, records);
@@ -199,6 +203,7 @@ async function putInPlace(
 }
 
 const nowhere: readonly UnitsSource[] = Object.freeze([]);
+const noFacts: readonly ShippedFact[] = Object.freeze([]);
 
 /** A record was stored since it was looked for. As the unique id of a partition says it, for all of them. */
 export class RepeatedRecord extends Error {

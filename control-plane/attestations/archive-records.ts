@@ -21,6 +21,7 @@ import {
   readWholeParts,
 } from './archive-store.ts';
 import type { AppendingDeps } from './deps.ts';
+import { factPartitionsBefore } from './facts-store.ts';
 import { attestationsLimits } from './limits.ts';
 
 /**
@@ -163,7 +164,9 @@ async function dropNext(
   before: RecordMonth,
   nowMs: number,
 ): Promise<'dropping' | 'waiting' | 'done'> {
-  const [partition] = await partitionsBefore(sql, before);
+  const [ofRecords] = await partitionsBefore(sql, before);
+  const [ofFacts] = ofRecords === undefined ? await factPartitionsBefore(sql, before) : [];
+  const partition = ofRecords ?? ofFacts;
   try {
     if (partition === undefined) {
       await dropDetached(sql, before);
@@ -171,7 +174,8 @@ async function dropNext(
       return 'done';
     }
     const { name, isDetaching } = partition;
-    await sql`ALTER TABLE records DETACH PARTITION ${sql(name)} ${isDetaching ? sql`FINALIZE` : sql`CONCURRENTLY`}`;
+    const table = ofRecords === undefined ? 'attestation_facts' : 'records';
+    await sql`ALTER TABLE ${sql(table)} DETACH PARTITION ${sql(name)} ${isDetaching ? sql`FINALIZE` : sql`CONCURRENTLY`}`;
     await dropDetached(sql, before);
     return 'dropping';
   } catch (error) {

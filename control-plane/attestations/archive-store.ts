@@ -220,8 +220,8 @@ export async function dropDetached(sql: Database, before: RecordMonth): Promise<
     SELECT relname AS name FROM pg_class
     WHERE relkind = 'r' AND NOT relispartition
       AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'records'::regclass)
-      AND (relname = 'records_before' OR (relname ~ '^records_\\d{4}_\\d{2}$'
-        AND split_part(relname, '_', 2)::int * 12 + split_part(relname, '_', 3)::int - 1 < ${before}))`;
+      AND (relname = 'records_before' OR (relname ~ '^(records|attestation_facts)_\\d{4}_\\d{2}$'
+        AND substring(relname from '_(\\d{4})_')::int * 12 + right(relname, 2)::int - 1 < ${before}))`;
   for (const { name } of tables) await sql`DROP TABLE ${sql(name)}`;
 }
 

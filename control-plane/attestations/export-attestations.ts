@@ -14,9 +14,10 @@ import type { ExportSnapshot } from '../storage/snapshot-export.ts';
 import type { RecordMonth } from './archive-store.ts';
 import { walkChains } from './chain-walk.ts';
 import { envelopeSigner, signedEnvelopes } from './envelope-signer.ts';
+import { factOwner, renderFacts } from './facts-store.ts';
 import { attestationsLimits } from './limits.ts';
 import { ExportAttachments } from './read-attachments.ts';
-import { type ExportNames, readSlice, sliceArchive, sliceExport } from './read-export.ts';
+import { type ExportFacts, type ExportNames, readSlice, sliceArchive, sliceExport } from './read-export.ts';
 import { textBuffer } from './text-buffer.ts';
 
 export interface ExportAsked {
@@ -26,6 +27,8 @@ export interface ExportAsked {
   readonly sinceMs: UnixMillis | null;
   /** Passports and approvals are stated as they were then; null or absent: as they are. */
   readonly asOfMs?: UnixMillis | null;
+  /** What opens the commitments of records, too. Default: not. */
+  readonly withFacts?: boolean;
   readonly nowMs: UnixMillis;
   /** Only what arrived before this month and is in no archive yet. Default: everything that is not. */
   readonly before?: RecordMonth;
@@ -85,7 +88,7 @@ async function* exportedBytes(
   const { isEvidence, writer: writerOf } = exportFormats[asked.format];
   const signer = envelopeSigner(signingKeys, key);
   const writer = writerOf(signer);
-  const { sinceMs, nowMs, before, asOfMs = null } = asked;
+  const { sinceMs, nowMs, before, asOfMs = null, withFacts = false } = asked;
   // Before the snapshot is taken: a partition of which its chains speak stays until the export is over.
   await tx`LOCK TABLE records IN ACCESS SHARE MODE`;
   const { current: generation } = await readGenerations(tx);
@@ -94,6 +97,8 @@ async function* exportedBytes(
   const listed = keyIds.includes(key.kid) ? keyIds : [...keyIds, key.kid];
   yield Buffer.from(writer.manifest({ form: 2, sinceMs, generation, keyIds: listed, createdAtMs }));
   const names: ExportNames = new Map();
+  const reader = withFacts ? await factOwner(tx, asked.owner) : null;
+  const facts: ExportFacts | null = reader === null ? null : { owner: reader, byId: new Map() };
   let text = textBuffer(sliceBytesUsual);
   const attachments = isEvidence ? new ExportAttachments(tx, asked.owner, { key, asOfMs }) : null;
   let proofs: ReadonlyMap<string, string> = new Map();
@@ -101,6 +106,8 @@ async function* exportedBytes(
     if (begins !== null) text.add(writer.chain({ ...begins, logProof: proofs.get(begins.chainId) ?? null }));
     if (attestation === null) return;
     text.add(writer.record(attestation));
+    const kept = facts?.byId.get(attestation.id);
+    if (kept !== undefined) text.add(writer.facts(renderFacts(attestation.id, kept)));
     attachments?.name(attestation);
   });
   if (before === undefined) await log.noteLosses(tx, asked.owner, (broken) => walk.note(broken));
@@ -115,7 +122,7 @@ async function* exportedBytes(
       tx,
       slice.map(({ chain, first, last }) => ({ ...chain, firstSequence: first, lastSequence: last })),
     );
-    await readSlice(tx, slice, names, walk);
+    await readSlice(tx, slice, { names, facts }, walk);
     if (writer.signing !== undefined)
       for await (const envelopes of signedEnvelopes(writer.signing, signer)) text.add(envelopes);
     const taken = text.take();

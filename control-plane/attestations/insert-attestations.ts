@@ -4,10 +4,13 @@ import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import { isId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import type { ShippedFact } from '../../shared/wire/evidence/fact.ts';
 import type { Transaction } from '../base/database.ts';
 import type { UnitsSource } from '../book/held-units.ts';
 import { CopyRows, copyIn, copyStatement } from '../storage/copy-rows.ts';
 import { ownerName } from '../storage/stored-owner.ts';
+import { together } from '../storage/together.ts';
+import { insertFacts } from './facts-store.ts';
 import { uuidBytes, uuidBytesOfId } from './id-uuid.ts';
 import type { RecordNames } from './record-names.ts';
 import { digitOf, letterOf, letterOfProof } from './record-row.ts';
@@ -24,6 +27,7 @@ export interface NewAttestation {
   readonly otherReader: Owner | null;
   /** See NewRecord. */
   readonly moneyFrom: readonly UnitsSource[];
+  readonly facts: readonly ShippedFact[];
 }
 
 /** The numbers of names. */
@@ -119,7 +123,8 @@ const columns: readonly Column[] = [
 const statement = copyStatement('records', [...columns.map(({ name }) => name), 'signature']);
 
 /**
- * Builds the COPY that stores linked records in one statement; positions rise in the order given.
+ * Builds the COPY that stores linked records in one statement, and another one for their facts; positions
+ * rise in the order given.
  * `signatures`: 64 bytes each, in the same order. `numbers`: for all names of `namesOf`.
  */
 export function insertAttestations(
@@ -141,7 +146,9 @@ export function insertAttestations(
     copied.bytes(signatures, place * signatureBytes, signatureBytes);
   });
   const bytes = copied.take();
-  return (tx) => copyIn(tx, statement, bytes);
+  const facts = insertFacts(rows, numbers.ofOwner);
+  if (facts === null) return (tx) => copyIn(tx, statement, bytes);
+  return (tx) => together([() => copyIn(tx, statement, bytes), () => facts(tx)]);
 }
 
 /** The distinct names in these records. `readers`: of the records, in the same order. */

@@ -222,6 +222,7 @@ function toNewRecord(
     passportOwner: passport?.owner ?? null,
     gateOwner: gate ?? { accountId, mode: callerMode },
     took: shipped.took,
+    facts: shipped.facts,
     ownWindows: passport?.ownWindows,
     walletPath,
     needsApproval:

@@ -1,5 +1,5 @@
 import { limits, mustHold } from '../../shared/model/limits.ts';
-import { dayMs, minuteMs, secondMs } from '../../shared/model/time.ts';
+import { dayMs, hourMs, minuteMs, secondMs } from '../../shared/model/time.ts';
 
 /** Bounds used only in this room, each with its reason. */
 export const attestationsLimits = {
@@ -26,6 +26,10 @@ export const attestationsLimits = {
   archiveChainsMax: 200,
   /** Rows that one step of an account's archive removes: some ten milliseconds. */
   archiveRowsMax: 2_000,
+  /** Rows of facts that one statement removes: some ten milliseconds. */
+  factRowsMax: 2_000,
+  /** Facts that are kept no longer leave within an hour: they are counted in days. */
+  factTrimIntervalMs: hourMs,
   /** Accounts that one answer names as due. */
   dueOwnersMax: 100,
   /** Partitions that the audit entry of an archive names, which stays below 8 KiB. */

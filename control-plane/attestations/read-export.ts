@@ -7,6 +7,8 @@ import type { Transaction } from '../base/database.ts';
 import { type ArchivablePart, type RecordMonth, readParts } from './archive-store.ts';
 import { chainOwners } from './chain-store.ts';
 import type { ChainWalk, NumberedChain } from './chain-walk.ts';
+import { joinFacts } from './facts-store.ts';
+import { idOfUuid } from './id-uuid.ts';
 import { attestationsLimits } from './limits.ts';
 import {
   attestationOf,
@@ -76,6 +78,12 @@ const archivedChain = (part: ArchivablePart): NumberedChain => ({
 /** Names that an export has read; they belong to its snapshot. */
 export type ExportNames = Map<number, string>;
 
+/** Of an owner, by number: as stored, for the records of a slice whose ids they have. */
+export interface ExportFacts {
+  readonly owner: number;
+  readonly byId: Map<string, string>;
+}
+
 /** Names that an export remembers; the records of one chain use few. */
 const namesMax = 10_000;
 
@@ -87,23 +95,25 @@ const namesMax = 10_000;
 export async function readSlice(
   tx: Transaction,
   slice: ExportSlice,
-  names: ExportNames,
+  { names, facts }: { readonly names: ExportNames; readonly facts: ExportFacts | null },
   walk: ChainWalk,
 ): Promise<void> {
   let place = 0;
-  const takeRow = (row: StoredRecord) => {
+  facts?.byId.clear();
+  const takeRow = (row: RowWithFacts) => {
     let range = must(slice[place], 'a slice holds only chains that were asked for');
     while (range.chain.number !== row.chain) {
       walk.reach(range.chain, range.last);
       place += 1;
       range = must(slice[place], 'a slice holds only chains that were asked for');
     }
+    if (row.facts != null) facts?.byId.set(idOfUuid(row.attestation_id), row.facts);
     walk.take(range.chain, row.sequence, readRow(row, range.chain.chainId, names));
   };
-  const waiting: StoredRecord[] = [];
+  const waiting: RowWithFacts[] = [];
   // One index walk per range: a join might be planned as a scan of the whole table.
-  await tx<StoredRecord[]>`
-    SELECT ${tx(recordColumns.map((name) => `record.${name}`))}
+  await tx<RowWithFacts[]>`
+    SELECT ${tx(recordColumns.map((name) => `record.${name}`))} ${facts === null ? tx`` : tx`, kept.facts`}
     FROM unnest(
       ${slice.map(({ chain }) => chain.number)}::int[],
       ${slice.map(({ first }) => first)}::bigint[],
@@ -114,6 +124,7 @@ export async function readSlice(
       WHERE records.chain = wanted.chain AND sequence BETWEEN first AND last
       ORDER BY sequence LIMIT last - first + 1
     ) AS record
+    ${facts === null ? tx`` : joinFacts(tx, facts.owner)}
     ORDER BY place, record.sequence`.forEach((row) => {
     if (waiting.length === 0 && isNamed(row, names)) takeRow(row);
     else waiting.push(row);
@@ -125,6 +136,8 @@ export async function readSlice(
   }
   for (const { chain, last } of slice.slice(place)) walk.reach(chain, last);
 }
+
+type RowWithFacts = StoredRecord & { readonly facts?: string | null };
 
 /** Null for a row that is no valid record, or refers to a missing name. */
 function readRow(row: StoredRecord, chainId: ChainId, names: NamesOfRows): Attestation | null {

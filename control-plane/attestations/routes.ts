@@ -13,6 +13,7 @@ import {
   AttestationPageAnswer,
   renderAttestation,
 } from '../../shared/wire/evidence/attestation.ts';
+import { FactsAnswer } from '../../shared/wire/evidence/fact.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { callerOf } from '../http/caller.ts';
 import { operationsOf } from '../http/operation.ts';
@@ -26,6 +27,7 @@ import { parseCursor, renderCursor } from './attestation-cursor.ts';
 import type { AppendingDeps } from './deps.ts';
 import { attestationExporter, type ExportedLog } from './export-attestations.ts';
 import { getAttestationUseCase } from './get-attestation-use-case.ts';
+import { auditFactsExport, getFacts } from './get-facts.ts';
 import { timeOfId } from './id-uuid.ts';
 import type { IngestHooks } from './ingest-batch.ts';
 import { ingestRoutes } from './ingest-routes.ts';
@@ -51,7 +53,8 @@ const api = operationsOf('Audit', {
     summary: 'Export whole chains, for offline verification',
     description:
       'The complete chains of the passports, gates and account of the caller, streamed from one snapshot. `format` decides the content type; ' +
-      'docs/verify.md describes json and jsonl and how to verify them, docs/exports.md csv and the formats that others collect.',
+      'docs/verify.md describes json and jsonl and how to verify them, docs/exports.md csv and the formats that others collect. ' +
+      'With `facts=1` what opens the commitments of a record follows it, and the call is in the audit.',
     contents: {
       'application/x-ndjson': Type.String(),
       'application/json': ExportAnswer,
@@ -68,12 +71,24 @@ const api = operationsOf('Audit', {
     summary: 'Set how long the account keeps records in the database',
     description:
       'Records of older months leave the database with the next archive of the operator, which is written and verified before. Exports ' +
-      'begin behind it and say so; nothing is removed without an archive.',
-    examples: { year: { value: { days: 400 } }, operator: { value: { days: null } } },
+      'begin behind it and say so; no record is removed without an archive. Facts go after `facts_days`, by themselves.',
+    examples: {
+      year: { value: { days: 400 } },
+      operator: { value: { days: null } },
+      facts: { summary: 'Values that decisions read, for a month', value: { days: null, facts_days: 30 } },
+    },
   },
   getAttestation: {
     scope: getAttestationUseCase.scope,
     summary: 'Get an attestation',
+    errors: ['attestation_not_found'],
+  },
+  getAttestationFacts: {
+    scope: getAttestationUseCase.scope,
+    summary: 'Get what opens the commitments of an attestation',
+    description:
+      'Values that the decision read, with their salts, of the caller alone: of its gates, and of conditions in its passports. What was ' +
+      'not kept, or is gone, is left out. The call is in the audit.',
     errors: ['attestation_not_found'],
   },
 });
@@ -102,6 +117,7 @@ const ExportQuery = Type.Object({
   format: Type.Enum(formats, { default: 'jsonl' }),
   since: Type.Optional(Type.String()),
   as_of: Type.Optional(Type.String()),
+  facts: Type.Optional(Type.Enum(['1'])),
 });
 
 /**
@@ -159,12 +175,16 @@ export function attestationRoutes(
       // A HEAD request would read the whole export for its length.
       { config: api.exportAttestations, schema: { querystring: ExportQuery }, exposeHeadRoute: false },
       async (request, reply) => {
-        const { format, since, as_of } = request.query;
+        const { format, since, as_of, facts } = request.query;
         const caller = callerOf(request);
+        const withFacts = facts !== undefined;
+        if (withFacts && !exportFormats[format].isEvidence)
+          throw invalidRequest('facts', 'facts goes with the formats jsonl and json.');
         const nowMs = deps.clock.now();
         const sinceMs = readTimeParameter('since', since);
         const asOfMs = readTimeParameter('as_of', as_of);
-        const stream = await exportAttestations({ owner: caller, format, sinceMs, asOfMs, nowMs });
+        if (withFacts) await auditFactsExport(deps, caller, format);
+        const stream = await exportAttestations({ owner: caller, format, sinceMs, asOfMs, withFacts, nowMs });
         // 2026-11-20T09:00:00.000Z without characters that file systems and shells dislike.
         const moment = renderTime(nowMs).replaceAll(/[-:]|\.\d+/g, '');
         const { contentType, extension } = exportFormats[format];
@@ -175,6 +195,7 @@ export function attestationRoutes(
     );
 
     app.register(retentionRoutes(deps));
+    app.register(factsRoute(deps));
 
     app.get(
       '/attestations/:id',
@@ -184,6 +205,21 @@ export function attestationRoutes(
 
     await app.register(archiveRoutes(deps, exportAttestations));
     await app.register(ingestRoutes(deps, hooks));
+  };
+}
+
+function factsRoute(deps: AppendingDeps): FastifyPluginAsyncTypebox {
+  return async (app) => {
+    app.get(
+      '/attestations/:id/facts',
+      {
+        config: api.getAttestationFacts,
+        schema: { params: IdParams, response: { 200: FactsAnswer } },
+        // Each is an entry of the audit.
+        exposeHeadRoute: false,
+      },
+      async (request) => getFacts(deps, callerOf(request), request.params.id),
+    );
   };
 }
 
@@ -198,7 +234,10 @@ function retentionRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
     app.put(
       '/attestations/retention',
       { config: api.setRetention, schema: { body: RetentionUpdate, response: { 200: RetentionAnswer } } },
-      async (request) => setRetention(deps, callerOf(request), request.body.days ?? null),
+      async (request) => {
+        const { days = null, facts_days: factsDays } = request.body;
+        return setRetention(deps, callerOf(request), { days, factsDays });
+      },
     );
   };
 }

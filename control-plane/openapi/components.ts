@@ -49,6 +49,7 @@ import { AnswerProof } from '../../shared/wire/evidence/answer-proof.ts';
 import * as attestation from '../../shared/wire/evidence/attestation.ts';
 import * as audit from '../../shared/wire/evidence/audit.ts';
 import * as decisionReceipt from '../../shared/wire/evidence/decision-receipt.ts';
+import * as fact from '../../shared/wire/evidence/fact.ts';
 import * as policy from '../../shared/wire/evidence/policy.ts';
 import { ReadinessAnswer } from '../operations/routes.ts';
 import { eventSchemaName } from './webhook-operations.ts';
@@ -151,6 +152,7 @@ export const namedSchemas = {
   ReportedOutcomePage: PageAnswer(outcome.ReportedOutcomeAnswer),
   Attestation: attestation.AttestationAnswer,
   AttestationPage: attestation.AttestationPageAnswer,
+  AttestationFacts: fact.FactsAnswer,
   Export: ExportAnswer,
   BrokenChain: BrokenAnswer,
   Actor: audit.ActorAnswer,

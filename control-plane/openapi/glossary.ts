@@ -476,6 +476,8 @@ export const glossary: Readonly<Record<string, string>> = {
     'The last of the records that were moved to an archive: the chain goes on behind it. Absent: none were.',
   archived_before:
     'Records of the passports, gates and account of the caller that arrived before may be in archives, and lists lack them; null: none are.',
+  facts_days:
+    'Values that decisions read are removed after so many days. Null: with their records. Absent: as it is.',
   days: 'Records of months that ended more days ago leave the database with the next archive. Null: as long as the operator keeps records.',
   through_sequence: 'The `sequence` of the last record that is in an archive.',
   broken_unnamed: 'How many more are not whole. Absent: none.',
@@ -504,6 +506,13 @@ export const glossary: Readonly<Record<string, string>> = {
   refers_to: 'The approval that the record resolves, or the attestation that it voids.',
   source: 'Id of the sidecar that decided, or `control-plane`.',
   source_account: 'Account of that sidecar, or of the call that the control plane answered.',
+  'AttestationFacts.attestation_id': 'Id of the record.',
+  'AttestationFacts.facts': 'What opens commitments of the record (docs/facts.md).',
+  absent: 'True: the path was absent, and `value` is null.',
+  hashed: 'True: the RFC 8785 form of the value is longer than 1 KiB, and `value` is its hash.',
+  'AttestationFacts.path': 'JSON pointer of the value.',
+  salt: 'base64url of the 16 random bytes in the commitment.',
+  'AttestationFacts.value': 'What the decision read there.',
   'Attestation.test': 'Whether it was a gate test.',
   'Attestation.approval_id':
     'The approval that a PERMIT used, or that a SUSPEND is about. This and the other members of form 2 (contract §9) are absent from older records.',
@@ -938,6 +947,7 @@ export const glossary: Readonly<Record<string, string>> = {
   sort: 'Sort order of the results; those without a value come last.',
   'query.name':
     'Only those whose name contains this, in letters of any case. Of people also the address, of webhooks the URL and the description.',
+  facts: '`1`: what opens the commitments of a record follows it, of jsonl and json.',
   'query.agent_name': 'Only passports whose `agent_name` contains this, in letters of any case.',
   'query.agent_id':
     'Of passports: only those whose `agent_id` contains this, in letters of any case. Of records: only those of passports that the account of ' +

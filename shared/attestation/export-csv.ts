@@ -63,6 +63,7 @@ export function csvWriter(): ExportWriter {
     manifest: () => `${csvHeader}\r\n`,
     chain: () => '',
     record: (attestation) => `${cellsOf(attestation).map(guarded).map(quoted).join(',')}\r\n`,
+    facts: () => '',
     attachment: () => '',
     end: ({ broken, brokenUnnamed }) =>
       broken

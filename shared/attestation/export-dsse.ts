@@ -75,6 +75,7 @@ export function dsseWriter({ keyId, sign }: EnvelopeKey): ExportWriter {
         return text;
       },
     },
+    facts: () => '',
     attachment: () => '',
     end: (end) => {
       assert(waiting.length + taken.length === 0, 'records are signed before the end');

@@ -1,6 +1,6 @@
 import { attachmentLine } from './attachments.ts';
 import type { EnvelopeKey } from './envelope.ts';
-import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from './export.ts';
+import { chainLine, type ExportWriter, endLine, factsLine, manifestLine, recordLine } from './export.ts';
 import { csvWriter } from './export-csv.ts';
 import { dsseWriter } from './export-dsse.ts';
 import { jsonWriter } from './export-json.ts';
@@ -36,6 +36,7 @@ export const exportFormats: Readonly<Record<ExportFormat, Format>> = {
       manifest: manifestLine,
       chain: chainLine,
       record: recordLine,
+      facts: factsLine,
       attachment: attachmentLine,
       end: endLine,
     }),

@@ -1,6 +1,6 @@
 import { assert, must } from '../errors/assert.ts';
 import { attachmentLine } from './attachments.ts';
-import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from './export.ts';
+import { chainLine, type ExportWriter, endLine, factsLine, manifestLine, recordLine } from './export.ts';
 
 /*
  * The export as one JSON value (contract §9), `{manifest, chains: [{..., attestations}], attachments, end}`,
@@ -8,7 +8,7 @@ import { chainLine, type ExportWriter, endLine, manifestLine, recordLine } from 
  *
  *     {"manifest":{...},"chains":[
  *     {"chain_id":...,"attestations":[
- *     {...},                              records, a comma between two
+ *     {...},                              records and facts, a comma between two
  *     {...}
  *     ]},                                 chains, likewise
  *     {"chain_id":...,"attestations":[
@@ -47,6 +47,12 @@ export function jsonWriter(): ExportWriter {
     place = 'attachment';
     return text + withoutNewline(line);
   };
+  const item = (line: string): string => {
+    assert(place !== 'outside', 'a record stands in a chain');
+    const text = (place === 'record' ? ',\n' : '') + withoutNewline(line);
+    place = 'record';
+    return text;
+  };
   return {
     manifest: (manifest) => toJson(ofManifest, manifestLine(manifest)),
     chain: (next) => {
@@ -54,12 +60,8 @@ export function jsonWriter(): ExportWriter {
       place = 'chain';
       return text;
     },
-    record: (attestation) => {
-      assert(place !== 'outside', 'a record stands in a chain');
-      const text = (place === 'record' ? ',\n' : '') + withoutNewline(recordLine(attestation));
-      place = 'record';
-      return text;
-    },
+    record: (attestation) => item(recordLine(attestation)),
+    facts: (facts) => item(factsLine(facts)),
     attachment: (attachment) => attach(attachmentLine(attachment)),
     end: (end) => (place === 'attachment' ? '\n' : closing('')) + toJson(ofEnd, endLine(end)),
   };

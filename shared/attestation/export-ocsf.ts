@@ -27,6 +27,7 @@ export function ocsfWriter(): ExportWriter {
     },
     chain: () => '',
     record: (attestation) => line(eventOf(attestation)),
+    facts: () => '',
     attachment: () => '',
     end: ({ broken, brokenUnnamed }) =>
       broken

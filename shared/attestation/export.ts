@@ -1,9 +1,11 @@
 import { Type } from 'typebox';
+import { canonicalJson } from '../crypto/canonical-json.ts';
 import { assert } from '../errors/assert.ts';
 import type { Attestation, ChainId, RecordForm } from '../model/attestation.ts';
 import { renderOptionalTime, renderTime, type UnixMillis } from '../model/time.ts';
 import { closed, FreeForm, nullable } from '../wire/api/fields.ts';
 import { AttestationAnswer, renderAttestation } from '../wire/evidence/attestation.ts';
+import { FactsAnswer } from '../wire/evidence/fact.ts';
 import type { Attachment } from './attachments.ts';
 import { BrokenAnswer, brokenNamedMax } from './broken-chains.ts';
 import type { EnvelopeSignature, UnsignedRecord } from './envelope.ts';
@@ -25,6 +27,7 @@ import type { EnvelopeSignature, UnsignedRecord } from './envelope.ts';
  *     records may be in form 2, beside others in form 1; the policies, catalogs, passports and approvals that
  *     they name stand after the chains
  *     the header of a chain may have `log_proof`
+ *     with `facts=1` a record may be followed by what opens its commitments
  */
 const formats = { 1: 'agent-trust.attestations.v1', 2: 'agent-trust.attestations.v2' } as const;
 
@@ -76,6 +79,8 @@ export interface ExportWriter {
   manifest(manifest: ExportManifest): string;
   chain(chain: ExportChain): string;
   record(attestation: Attestation): string;
+  /** What opens commitments of the record before; formats with headers of chains alone have it. */
+  facts(facts: FactsAnswer): string;
   /** Absent: records are written as they come. */
   readonly signing?: RecordSigning;
   /** After all chains, in the order of `Attachment`. */
@@ -126,6 +131,8 @@ const archivedInOrder = ({ hash, throughSequence }: ArchivedHead) => ({
 });
 
 export const recordLine = (attestation: Attestation): string => line(renderAttestation(attestation));
+
+export const factsLine = (facts: FactsAnswer): string => `${canonicalJson(facts)}\n`;
 
 export function endLine({ broken, brokenUnnamed, chains, records }: ExportEnd): string {
   assert(broken.length <= brokenNamedMax, 'an end names as many chains as its readers take');
@@ -188,7 +195,9 @@ const inOrder = ({ chain_id, fault, sequence }: BrokenAnswer): BrokenAnswer => (
 /** The export as one JSON value. */
 export const ExportAnswer = closed({
   manifest: Manifest,
-  chains: Type.Array(closed({ ...chainMembers, attestations: Type.Array(AttestationAnswer) })),
+  chains: Type.Array(
+    closed({ ...chainMembers, attestations: Type.Array(Type.Union([AttestationAnswer, FactsAnswer])) }),
+  ),
   /** What records name, each an `Attachment`. Absent: they name nothing. */
   attachments: Type.Optional(Type.Array(FreeForm)),
   end: End,

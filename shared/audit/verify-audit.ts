@@ -48,6 +48,8 @@ interface Counts {
   readonly archived: 0;
   readonly compromised_statements: 0;
   readonly removed_approvals: 0;
+  readonly facts_opened: 0;
+  readonly facts_withheld: 0;
 }
 
 interface InvalidAudit {
@@ -104,7 +106,7 @@ export class AuditVerifier {
     if (!this.#isEnded) return this.#fail('no_end');
     return {
       ...{ kind: 'valid', chains: 1, records: this.#records, compromised: this.#compromised },
-      ...{ archived: 0, compromised_statements: 0, removed_approvals: 0 },
+      ...{ archived: 0, compromised_statements: 0, removed_approvals: 0, facts_opened: 0, facts_withheld: 0 },
     };
   }
 

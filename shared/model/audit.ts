@@ -51,6 +51,7 @@ export const auditedOperations = [
   'rollApiKey',
   'deleteApiKey',
   'setRetention',
+  'getAttestationFacts',
   'setAuthzenVocabulary',
   'createWebhook',
   'updateWebhook',

@@ -76,10 +76,10 @@ async function monthIn(months: number): Promise<string> {
 
 it('PUT /attestations/retention is null until the account says so, is bounded, and is on record', async () => {
   const { key, owner } = await newAccount();
-  expect((await retention(key)).body).toEqual({ days: null, archived_before: null });
+  expect((await retention(key)).body).toEqual({ days: null, facts_days: null, archived_before: null });
   for (const days of [29, 3_651, 1.5, '40'])
     expectError(await retention(key, days), 'invalid_request', 'days');
-  expect((await retention(key, 30)).body).toEqual({ days: 30, archived_before: null });
+  expect((await retention(key, 30)).body).toEqual({ days: 30, facts_days: null, archived_before: null });
   expect((await retention(key)).body.days).toBe(30);
   expect((await retention(key, null)).body.days).toBe(null);
   const { entries } = (await api.call({ url: '/v1/audit?operation=setRetention', key })).body;
@@ -129,7 +129,7 @@ describe('agent-trust attestations archive --due', () => {
     expect((await listed(other.key)).archived_before).toBe(null);
     firstBefore = list.archived_before;
     expect(Date.parse(firstBefore)).toBeGreaterThan(0);
-    expect((await retention(keeps.key)).body).toEqual({ days: 60, archived_before: firstBefore });
+    expect((await retention(keeps.key)).body).toMatchObject({ days: 60, archived_before: firstBefore });
     const { entries } = (await api.call({ url: '/v1/audit', key: keeps.key })).body;
     expect(entries[0]).toMatchObject({
       ...{ operation: 'archiveAttestations', target: `before ${firstBefore.slice(0, 7)}` },

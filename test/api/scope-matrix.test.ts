@@ -91,6 +91,7 @@ const table: Readonly<Record<string, readonly string[]>> = {
     'POST /receipts',
     'GET /attestations',
     'GET /attestations/x',
+    'GET /attestations/x/facts',
     'GET /attestations/x/proof',
     'GET /attestations/x/outcome',
     'GET /holds',

@@ -45,6 +45,8 @@ const goWith: Readonly<Record<string, string>> = {
   mcp_upstreams: 'gates: at most 16 of one',
   oidc_identities: 'users',
   passkeys: 'users',
+  // Also after `facts_days`, with attestations/facts-store.ts.
+  attestation_facts: 'records: with the partition of their month',
   shown_passports: 'passports: one row for each account that trusts its issuer, at most 100',
   suspensions: 'passports and owner_standings: one for each cause that stands',
   unnamed_ends: 'what a recovery found, until its passport or owner is seen',
@@ -74,7 +76,7 @@ const resources = [
   ...['log_keys', 'owner_standings', 'passport_use', 'passport_wallets'],
   // Of other issuers: one for each subject that they vouch for.
   ...['passports', 'retentions', 'revoked_sidecar_keys', 'signing_keys', 'standing_approvals', 'templates'],
-  ...['users', 'wallets', 'webhooks'],
+  ...['fact_retentions', 'users', 'wallets', 'webhooks'],
 ];
 
 /** A few rows of the program itself. */

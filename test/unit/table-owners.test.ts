@@ -14,7 +14,8 @@ const tablesOf: Readonly<Record<string, readonly string[]>> = {
   wallets: ['wallet_chains', 'wallets'],
   book: ['former_leases', 'lease_holders', 'lease_posts', 'quota_leases', 'quota_spend', 'quota_windows'],
   attestations: [
-    ...['account_archives', 'archived_chains', 'archives', 'chains', 'gate_use', 'passport_use'],
+    ...['account_archives', 'archived_chains', 'archives', 'attestation_facts', 'chains', 'fact_retentions'],
+    ...['gate_use', 'passport_use'],
     ...['record_form', 'record_names', 'records', 'retentions', 'sidecar_epochs'],
   ],
   ...{ audit: ['audit_chains', 'audit_entries'], authzen: ['authzen_vocabularies'] },

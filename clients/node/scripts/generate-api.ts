@@ -64,6 +64,7 @@ const methods: Readonly<Record<string, string>> = {
   endStandingApproval: 'standingApprovals.end',
   listAttestations: 'attestations.list',
   getAttestation: 'attestations.get',
+  getAttestationFacts: 'attestations.getFacts',
   showReceipt: 'attestations.showReceipt',
   reportOutcome: 'outcomes.report',
   getOutcome: 'outcomes.get',

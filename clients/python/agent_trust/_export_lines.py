@@ -29,7 +29,8 @@ class ExportLines:
         line = self._jsonl()
         try:
             value = json.loads(line)
-            form = canonical_any if isinstance(value, dict) and value.keys() & set(KINDS) else canonical
+            is_any = isinstance(value, dict) and value.keys() & {"attestation_id", *KINDS}
+            form = canonical_any if is_any else canonical
             is_canonical = isinstance(value, dict) and form(value) + b"\n" == line
         except (ValueError, RecursionError):
             is_canonical = False

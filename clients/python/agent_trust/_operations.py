@@ -2338,6 +2338,28 @@ class AttestationPage(TypedDict):
     archived_before: str | None
 
 
+class AttestationFactsFactsItem(TypedDict):
+    # True: the path was absent, and `value` is null.
+    absent: NotRequired[Literal[True]]
+    # Commitment to a value, `sha256:` and hex.
+    commitment: str
+    # True: the RFC 8785 form of the value is longer than 1 KiB, and `value` is its hash.
+    hashed: NotRequired[Literal[True]]
+    # JSON pointer of the value.
+    path: str
+    # base64url of the 16 random bytes in the commitment.
+    salt: str
+    # What the decision read there.
+    value: Any
+
+
+class AttestationFacts(TypedDict):
+    # Id of the record.
+    attestation_id: str
+    # What opens commitments of the record (docs/facts.md).
+    facts: Sequence[AttestationFactsFactsItem]
+
+
 class ExportManifest(TypedDict):
     """What the export holds."""
 
@@ -2376,7 +2398,7 @@ class ExportChainsItem(TypedDict):
     # `hash` of the previous record in the chain; null for the first.
     previous_attestation_hash: str | None
     # The records of this page.
-    attestations: Sequence[Attestation]
+    attestations: Sequence[Attestation | AttestationFacts]
 
 
 class ExportEnd(TypedDict):
@@ -2864,6 +2886,8 @@ class RetentionUpdate(TypedDict):
     # Records of months that ended more days ago leave the database with the next archive. Null: as long as
     # the operator keeps records.
     days: int | None
+    # Values that decisions read are removed after so many days. Null: with their records. Absent: as it is.
+    facts_days: NotRequired[int | None]
     # Records of the passports, gates and account of the caller that arrived before may be in archives, and
     # lists lack them; null: none are.
     archived_before: NotRequired[str | None]
@@ -2873,6 +2897,8 @@ class Retention(TypedDict):
     # Records of months that ended more days ago leave the database with the next archive. Null: as long as
     # the operator keeps records.
     days: int | None
+    # Values that decisions read are removed after so many days. Null: with their records. Absent: as it is.
+    facts_days: int | None
     # Records of the passports, gates and account of the caller that arrived before may be in archives, and
     # lists lack them; null: none are.
     archived_before: str | None
@@ -4393,6 +4419,7 @@ class Operations:
         format: Literal["json", "jsonl", "csv", "dsse", "ocsf"] | None = None,
         since: str | None = None,
         as_of: str | None = None,
+        facts: Literal["1"] | None = None,
         deadline_ms: float | None = None,
     ) -> BinaryIO:
         """Export whole chains, for offline verification. Needs a key with the scope `attestations:read`."""
@@ -4401,7 +4428,7 @@ class Operations:
             "/v1/attestations/export",
             "stream",
             path_ids={},
-            query={"format": format, "since": since, "as_of": as_of},
+            query={"format": format, "since": since, "as_of": as_of, "facts": facts},
             headers={},
             body=None,
             deadline_ms=deadline_ms,
@@ -4459,6 +4486,27 @@ class Operations:
         answer: Attestation = self._call(
             "GET",
             "/v1/attestations/{id}",
+            "",
+            path_ids={"id": attestation_id},
+            query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_attestation_facts(
+        self,
+        attestation_id: str,
+        *,
+        deadline_ms: float | None = None,
+    ) -> AttestationFacts:
+        """Get what opens the commitments of an attestation. Needs a key with the scope
+        `attestations:read`.
+        """
+        answer: AttestationFacts = self._call(
+            "GET",
+            "/v1/attestations/{id}/facts",
             "",
             path_ids={"id": attestation_id},
             query={},
@@ -4573,7 +4621,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "putShadow", "deleteShadow", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createWallet", "updateWallet", "freezeWallet", "unfreezeWallet", "deleteWallet", "setPassportWallet", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "confirmUser", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "putShadow", "deleteShadow", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createWallet", "updateWallet", "freezeWallet", "unfreezeWallet", "deleteWallet", "setPassportWallet", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "getAttestationFacts", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "confirmUser", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,

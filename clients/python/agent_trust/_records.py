@@ -88,13 +88,22 @@ def _is(value: Any, kind: str) -> bool:
     if kind == "broken":
         members = "chain_id:str fault:str sequence:int"
         return isinstance(value, list) and bool(value) and all(has(each, members) for each in value)
+    if kind == "opened":
+        return isinstance(value, list) and all(_is_fact(each) for each in value)
     if kind == "units":
         return isinstance(value, dict) and all(_is(each, "int") for each in value.values())
     if kind in _OBJECTS:
         return has(value, _OBJECTS[kind])
     if kind in _LISTS:
         return isinstance(value, list) and all(has(each, _LISTS[kind]) for each in value)
-    return isinstance(value, bool if kind == "bool" else str)
+    return kind == "any" or isinstance(value, bool if kind == "bool" else str)
+
+
+def _is_fact(value: Any) -> bool:
+    names = value.keys() if isinstance(value, dict) else ()
+    marks = [name for name in ("absent", "hashed") if name in names and value[name] is True]
+    members = "commitment:hash path:str salt:str value:any" + "".join(f" {name}:bool" for name in marks)
+    return has(value, members)
 
 
 def only(name: str, value: Any, members: str) -> Any:

@@ -16,6 +16,8 @@ class Verdict(NamedTuple):
     compromised: int  # Records whose key somebody else may have had: who wrote them is unknown.
     compromised_statements: int = 0  # Passports and approvals by such a key: they may be forged.
     removed_approvals: int = 0  # Stated to be removed: nothing shows who answered them.
+    facts_opened: int = 0  # Commitments that values in the file open.
+    facts_withheld: int = 0  # Commitments that none does.
 
     def __bool__(self) -> bool:
         return self.fault is None

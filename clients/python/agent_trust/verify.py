@@ -11,6 +11,7 @@ from ._answers import verify_answer as verify_answer
 from ._attachments import KINDS, Attachments
 from ._ed25519 import verify
 from ._export_lines import ExportLines
+from ._facts import Facts
 from ._records import LINK, canonical, demand, from_base64url, hash_of
 from ._records import is_record, keys_for, read_chain, read_end, read_manifest
 from ._verdict import Verdict as Verdict
@@ -30,6 +31,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
     keys, chains, records, compromised = keys_for("attestation", jwks), 0, 0, 0
     chain_id: str | None = None
     sequence: int | None = None
+    facts = Facts()
     has_stopped = False  # A chain may stop early only where the end names broken chains.
 
     try:
@@ -42,7 +44,7 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
             first, last, previous = (chain[name] for name in ("first_sequence", "last_sequence", LINK))
             chain_id, chains, logged = chain["chain_id"], chains + 1, chain["logged"]
             for sequence in range(first, last + 1):
-                record = value = lines.next()
+                record = value = facts.next(lines)
                 if record.keys() & {"chain", "end", *KINDS}:
                     has_stopped = True
                     break
@@ -64,9 +66,10 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
                 signature = from_base64url(record["signature"])
                 demand(verify(key["x"], message.encode(), signature), "the signature is not valid")
                 records, compromised = records + 1, compromised + key["compromised"]
+                facts.name(record)
             else:
                 demand(previous == chain["last_hash"], "the last record is not that of the header")
-                value = lines.next()
+                value = facts.next(lines)
             sequence = None
         end = read_end(attachments.read(value, lines), chains, records)
         lines.finish()
@@ -76,5 +79,5 @@ def verify_attestations(export: bytes | BinaryIO, jwks: Any) -> Verdict:
         demand(not has_stopped, "a chain stops before the last record that its header names")
     except ValueError as fault:  # A time such as 2026-13-01 too.
         return Verdict(str(fault), lines.number, chain_id, sequence, records, compromised)
-    attached = attachments.compromised, attachments.removed
+    attached = attachments.compromised, attachments.removed, facts.opened, facts.withheld
     return Verdict(None, lines.number, chain_id, sequence, records, compromised, *attached)

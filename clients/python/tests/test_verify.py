@@ -15,6 +15,7 @@ from agent_trust import _ed25519
 from agent_trust.verify import verify_answer, verify_attestations, verify_webhook
 
 _cases = json.loads(Path(os.environ["AGENT_TRUST_CASES"]).read_text())
+_counts = ("compromised", "compromised_statements", "removed_approvals", "facts_opened", "facts_withheld")
 _page = (Path(__file__).parents[3] / "docs/verify.md").read_text()
 
 
@@ -74,7 +75,7 @@ class Attestations(unittest.TestCase):
             with self.subTest(case["name"]):
                 verdict = verify_attestations(case["text"].encode("utf-8", "surrogatepass"), case["jwks"])
                 self.assertEqual((bool(verdict), verdict.line), (case["valid"], case["line"]), verdict)
-                for count in ("compromised", "compromised_statements", "removed_approvals"):
+                for count in _counts:
                     self.assertEqual(getattr(verdict, count), case[count])
 
     def test_the_record_at_fault_is_named(self) -> None:

@@ -29,6 +29,8 @@ import { parseHost } from '../api/domain.ts';
 import type { GivenOutcome } from '../api/outcome.ts';
 import { isWalletPath, stateAgeMsMax } from '../evidence/attestation.ts';
 import { carriedNames, parseCarried } from '../evidence/carried-members.ts';
+import type { ShippedFact } from '../evidence/fact.ts';
+import { readFacts } from './shipped-facts.ts';
 import { requestOf } from './spooled-record.ts';
 import type {
   ChainPart,
@@ -57,6 +59,8 @@ export interface ShippedRecord {
   readonly callerMode: Mode;
   /** Leases that the decision took from; null: a PERMIT without this member. */
   readonly took: readonly number[] | null;
+  /** What opens commitments of the record; each does. */
+  readonly facts: readonly ShippedFact[];
 }
 
 /** See SettlementVoid. */
@@ -103,7 +107,9 @@ export interface ShippedBatch {
   readonly end: { readonly nothingLost: boolean; readonly tornBytes: number } | null;
 }
 
-const batchMembers = new Set(['sidecar_id', 'connection_id', 'epoch', 'first_seq', 'form', 'records', 'end']);
+const batchMembers = new Set([
+  ...['sidecar_id', 'connection_id', 'epoch', 'first_seq', 'form', 'facts', 'records', 'end'],
+]);
 const epochPattern = /^[0-9a-f]{32}$/;
 
 /**
@@ -117,6 +123,8 @@ export function parseAttestationBatch(body: unknown): ShippedBatch {
   }
   const { sidecar_id, connection_id, epoch, first_seq, form, records } = body;
   if (form !== undefined && form !== 2) throw invalidRequest('form', 'Must be 2, or absent.');
+  if (body['facts'] !== undefined && body['facts'] !== true)
+    throw invalidRequest('facts', 'Must be true, or absent.');
   const end = parseEnd(body['end']);
   if (!isId('side', sidecar_id)) throw invalidRequest('sidecar_id', 'Must be the id of a sidecar.');
   if (typeof connection_id !== 'string') throw invalidRequest('connection_id', 'Must be a text.');
@@ -212,6 +220,7 @@ function recordOf(
     federated: chain.federated,
     callerMode: outcome.callerMode,
     took: request.took ?? (outcome.decision === 'PERMIT' ? null : []),
+    facts: request.extras?.facts ?? noFacts,
   };
 }
 
@@ -330,10 +339,13 @@ interface ReadRequest
   readonly extras: ReadExtras | undefined;
 }
 
-type ReadExtras = Pick<
-  RecordExtras,
-  'stateAgeMs' | 'domain' | 'holdExpiresAtMs' | 'proof' | 'asserted' | 'carried'
->;
+interface ReadExtras
+  extends Pick<RecordExtras, 'stateAgeMs' | 'domain' | 'holdExpiresAtMs' | 'proof' | 'asserted' | 'carried'> {
+  readonly facts: readonly ShippedFact[];
+}
+
+const noFacts: readonly ShippedFact[] = Object.freeze([]);
+const noExtras = { domain: null, holdExpiresAtMs: null, proof: null, carried: null, facts: noFacts };
 
 /** The subject of an issuer of others. */
 export interface ReadSubject {
@@ -389,6 +401,7 @@ const extrasMembers: ReadonlySet<string> = new Set([
   'hold_expires_at_ms',
   'proof',
   'asserted',
+  'fact_values',
   ...carriedNames,
 ] satisfies (keyof SpooledExtras)[]);
 const members: ReadonlySet<string> = new Set([...requestMembers, ...chainMembers, ...outcomeMembers]);
@@ -437,8 +450,7 @@ function readRequest(value: { readonly [Name in keyof RequestPart]?: unknown }):
 /** Null for a bad member. */
 function readExtras(stateAgeMs: unknown, extras: unknown): ReadExtras | null {
   if (stateAgeMs !== null && !isStateAge(stateAgeMs)) return null;
-  if (extras === null)
-    return { stateAgeMs, domain: null, holdExpiresAtMs: null, proof: null, asserted: false, carried: null };
+  if (extras === null) return { stateAgeMs, asserted: false, ...noExtras };
   if (!isObject(extras) || hasOthers(extras, extrasMembers)) return null;
   const { domain = null, hold_expires_at_ms: holdExpiresAtMs = null, proof = null, asserted } = extras;
   if (domain !== null && (typeof domain !== 'string' || parseHost(domain) !== domain)) return null;
@@ -447,7 +459,9 @@ function readExtras(stateAgeMs: unknown, extras: unknown): ReadExtras | null {
   if (asserted !== undefined && asserted !== true) return null;
   const carried = parseCarried(extras);
   if (carried === undefined) return null;
-  return { stateAgeMs, domain, holdExpiresAtMs, proof, asserted: asserted === true, carried };
+  const facts = extras['fact_values'] === undefined ? noFacts : readFacts(extras['fact_values'], carried);
+  if (facts === null) return null;
+  return { stateAgeMs, domain, holdExpiresAtMs, proof, asserted: asserted === true, carried, facts };
 }
 
 const isStateAge = (value: unknown): value is number =>

@@ -34,7 +34,7 @@ export const renderRowTail = (stateAgeMs: number | null, extras: SpooledExtras |
 
 /** Half of the time of `JSON.stringify`; a domain in its canonical form needs no escapes either. */
 function renderExtras(extras: SpooledExtras): string {
-  const { domain, hold_expires_at_ms, proof, asserted, conditions, shadow } = extras;
+  const { domain, hold_expires_at_ms, proof, asserted, conditions, shadow, facts, fact_values } = extras;
   let text = '';
   if (domain !== undefined) text += `,"domain":"${domain}"`;
   if (hold_expires_at_ms !== undefined) text += `,"hold_expires_at_ms":${hold_expires_at_ms}`;
@@ -46,8 +46,13 @@ function renderExtras(extras: SpooledExtras): string {
     text += `,"shadow":{"condition":${quotedOrNull(condition)},"decision":${quotedOrNull(decision)}`;
     text += `,"policy_hash":"${policy_hash}","reason":${quotedOrNull(reason)}}`;
   }
+  if (facts !== undefined) text += `,"facts":${JSON.stringify(facts)}`;
+  if (fact_values !== undefined) text += `${factsMark}${JSON.stringify(fact_values).slice(1)}`;
   return `{${text.slice(1)}}`;
 }
+
+/** Begins the values of a record's facts. In a text of JSON each of its quotes would be escaped. */
+const factsMark = ',"fact_values":[';
 
 export const renderChainPart = ({
   chain_id,

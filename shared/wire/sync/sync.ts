@@ -3,6 +3,7 @@ import type { ServiceOutcome } from '../../model/hold.ts';
 import type { AccountId, ApprovalId, AttestationId, SidecarId } from '../../model/ids.ts';
 import type { Mode } from '../../model/mode.ts';
 import { dayMs, type UnixMillis } from '../../model/time.ts';
+import type { ShippedFact } from '../evidence/fact.ts';
 import type { Receipt } from './receipt.ts';
 
 /**
@@ -145,6 +146,11 @@ export interface SpooledExtras extends Partial<CarriedMembers> {
   readonly hold_expires_at_ms?: number;
   readonly proof?: string;
   readonly asserted?: true;
+  /**
+   * What opens the commitments in `facts` and `user`, where it is to be kept. Only to a control plane that
+   * has said that it takes it (ConnectAnswer).
+   */
+  readonly fact_values?: readonly ShippedFact[];
 }
 
 export interface FederatedSubject {
@@ -282,6 +288,8 @@ export interface AttestationBatch {
    * whole, with 400 `invalid_request` naming it, and no record of it.
    */
   readonly form?: 2;
+  /** Present if a record has `fact_values`; a control plane that does not know them refuses it as `form`. */
+  readonly facts?: true;
   /** No record of this epoch follows, ever. Only with `end` may `records` be empty. */
   readonly end?: EpochEnd;
 }
@@ -317,7 +325,7 @@ export interface RefusedRecord {
  *                                                                lacks this connection
  *   400 { error: { code: 'record_refused', ..., refused } }      refused: these records, so nothing was taken
  *
- * 400 `invalid_request` for `form`: of the version before; the client sends the batch again in form 1.
+ * 400 `invalid_request` for `form` or `facts`: of a version before; the client sends the batch again without.
  * Every call: 400 `sync_version_unsupported`, for a version that the control plane does not speak.
  *
  * These codes exist on internal endpoints only, so the public catalogue of errors omits them.

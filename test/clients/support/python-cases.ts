@@ -1,7 +1,10 @@
 import { Webhook } from 'standardwebhooks';
 import { verifyAttestations } from '../../../clients/node/src/verify.ts';
 import { findProofFault } from '../../../shared/attestation/answer-proof.ts';
+import { factsLine } from '../../../shared/attestation/export.ts';
 import { chooseEd25519 } from '../../../shared/crypto/choose-ed25519.ts';
+import { noCarried } from '../../../shared/model/attestation.ts';
+import { type OpeningFact, openingOf, renderFact } from '../../../shared/wire/evidence/fact.ts';
 import { answered, kinds, proofBy } from '../../support/data/answer-proofs.ts';
 import {
   bytesOf,
@@ -25,6 +28,7 @@ import {
   exportLinesOf,
   jsonLinesOf,
   jwksOf,
+  type SampleKey,
   sampleCarried,
   sampleChain,
   sampleExtras,
@@ -221,6 +225,7 @@ async function exportsToVerify(): Promise<readonly object[]> {
       json2.filter((line) => !line.includes(policyNames[0] ?? '') || line.includes('"id"')),
     ],
     ['json: attachments without one', json2.filter((line) => !line.startsWith('{"policy"'))],
+    ...factCases(key),
     ['two chains', twoChains],
     ['chains in another order', inOrder(twoChains, [0, 3, 4, 1, 2])],
     ['a chain is missing', inOrder(twoChains, [0, 1, 2])],
@@ -279,10 +284,70 @@ async function exportsToVerify(): Promise<readonly object[]> {
   );
 }
 
-const nothing = { compromised: 0, compromised_statements: 0, removed_approvals: 0 };
+/** Exports with values after their records (docs/facts.md), and such that no verifier takes. */
+function factCases(key: SampleKey): readonly (readonly [string, readonly string[]])[] {
+  const made = [100, 1.5e-9, 'Größe', { b: ['x'.repeat(2_000)] }, undefined, null].map((value, n) => {
+    const path = `/request/${n}`;
+    return { path, ...openingOf(path, Buffer.alloc(16, n).toString('base64url'), value) };
+  });
+  const facts = made.map(({ commitment, path }) => ({ commitment, path }));
+  const user = openingOf('/user', 'AAECAwQFBgcICQoLDA0ODw', 'ada');
+  const withFacts = { ...sampleExtras, policyHash: null, carried: { ...noCarried, facts } };
+  const withUser = { ...withFacts, carried: { ...noCarried, user: user.commitment } };
+  const chain = chainOf([sampleRecord(1, withFacts), sampleRecord(2, withUser)], key);
+  const [plain, opened] = [exportLinesOf, jsonLinesOf].map((linesOf) =>
+    linesOf([chain], { keyIds: [key.kid], createdAtMs: at(60_000) }),
+  ) as [string[], string[]];
+  const lineOf = (place: number, openings: readonly OpeningFact[]) =>
+    factsLine({ attestation_id: chain[place]?.id ?? '', facts: openings.map(renderFact) });
+  const [first, last] = [
+    lineOf(
+      0,
+      made.map(({ opening }) => opening),
+    ),
+    lineOf(1, [user.opening]),
+  ];
+  const whole = plain.toSpliced(4, 0, last).toSpliced(3, 0, first);
+  const asJson = opened
+    .toSpliced(3, 1, `${opened[3]?.trimEnd()},\n`, last)
+    .toSpliced(3, 0, `${first.trimEnd()},\n`);
+  const changed = (from: string | RegExp, to: string) => whole.map((line) => line.replace(from, to));
+  const long = { b: ['x'.repeat(2_000)] };
+  return [
+    ['facts', whole],
+    ['facts as json', asJson],
+    ['facts of one record alone', plain.toSpliced(3, 0, first)],
+    [
+      'facts with a whole value that is committed by its hash',
+      changed(/"hashed":true,(.*?)"value":"sha256:[0-9a-f]+"/, `$1"value":${JSON.stringify(long)}`),
+    ],
+    ['facts: another value', changed('"value":100', '"value":101')],
+    ['facts: another salt', changed('"salt":"AAAAAAAAAAAAAAAAAAAAAA"', '"salt":"AAAAAAAAAAAAAAAAAAAAAQ"')],
+    ['facts: null for absent', changed('"absent":true,', '')],
+    ['facts: a further member', changed('"path":"/request/0"', '"more":1,"path":"/request/0"')],
+    ['facts: a member less', changed(/"salt":"A{22}",/, '')],
+    ['facts: absent as a text', changed('"absent":true', '"absent":"true"')],
+    ['facts: of another record', plain.toSpliced(3, 0, last)],
+    ['facts: twice', whole.toSpliced(3, 0, first)],
+    ['facts: before their record', plain.toSpliced(2, 0, first)],
+    ['facts: after the passports', plain.toSpliced(-1, 0, last)],
+    ['facts: of no record', whole.toSpliced(4, 1)],
+  ];
+}
+
+const nothing = {
+  ...{ compromised: 0, compromised_statements: 0, removed_approvals: 0 },
+  ...{ facts_opened: 0, facts_withheld: 0 },
+};
 type Valid = Extract<Awaited<ReturnType<typeof verifyAttestations>>, { readonly valid: true }>;
-const counts = ({ compromised, compromised_statements, removed_approvals }: Valid): typeof nothing => ({
+const counts = ({
+  compromised,
+  compromised_statements,
+  removed_approvals,
+  ...facts
+}: Valid): typeof nothing => ({
   ...{ compromised, compromised_statements, removed_approvals },
+  ...{ facts_opened: facts.facts_opened, facts_withheld: facts.facts_withheld },
 });
 
 function webhooks(): readonly object[] {

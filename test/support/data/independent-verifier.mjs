@@ -144,6 +144,13 @@ function headInLog(proof, fault) {
   return head;
 }
 
+function commitmentOf({ path, salt, value, absent, hashed }) {
+  const whole = canonical(value);
+  const isLong = Buffer.byteLength(whole) > 1024;
+  const form = absent ? '' : hashed ? value : isLong ? `sha256:${sha256(whole, 'hex')}` : whole;
+  return `sha256:${sha256(`agent-trust.fact.v1:${salt}:${path}:${form}`, 'hex')}`;
+}
+
 export function verifyExport(file, jwks) {
   const lines = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(file).split('\n');
   check(lines.pop() === '', 'the last line does not end');
@@ -191,6 +198,16 @@ export function verifyExport(file, jwks) {
       check(mayBeOlder || Date.parse(body.timestamp) >= sinceMs, fault);
       check(sequence !== logged.sequence || hash === logged.hash, fault);
       previous = hash;
+      const closed = new Map((body.facts ?? []).map(({ path, commitment }) => [path, commitment]));
+      if (body.user) closed.set('/user', body.user);
+      while (values.at(-1) !== undefined && 'attestation_id' in values.at(-1)) {
+        const { attestation_id, facts } = values.pop();
+        check(attestation_id === body.id, fault);
+        for (const fact of facts) {
+          check(closed.get(fact.path) === fact.commitment && closed.delete(fact.path), fault);
+          check(commitmentOf(fact) === fact.commitment, fault);
+        }
+      }
     }
     const isBroken = values[0].end?.broken !== undefined;
     check(

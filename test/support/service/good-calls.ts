@@ -309,6 +309,10 @@ export function goodCalls(api: Api): GoodCalls {
       const { body } = await api.call({ url: '/v1/enforce', body: await check() });
       return { url: `/v1/attestations/${body.attestation_id}` };
     },
+    getAttestationFacts: async () => {
+      const { body } = await api.call({ url: '/v1/enforce', body: await check() });
+      return { url: `/v1/attestations/${body.attestation_id}/facts` };
+    },
     getAttestationProof: async () => {
       const { body } = await api.call({ url: '/v1/enforce', body: await check() });
       const deps = { ...api.deps, metrics: new Registry() };

@@ -2383,6 +2383,26 @@ export interface AttestationPage {
   readonly archived_before: string | null;
 }
 
+export interface AttestationFacts {
+  /** Id of the record. */
+  readonly attestation_id: string;
+  /** What opens commitments of the record (docs/facts.md). */
+  readonly facts: readonly {
+    /** True: the path was absent, and `value` is null. */
+    readonly absent?: true;
+    /** Commitment to a value, `sha256:` and hex. */
+    readonly commitment: string;
+    /** True: the RFC 8785 form of the value is longer than 1 KiB, and `value` is its hash. */
+    readonly hashed?: true;
+    /** JSON pointer of the value. */
+    readonly path: string;
+    /** base64url of the 16 random bytes in the commitment. */
+    readonly salt: string;
+    /** What the decision read there. */
+    readonly value: unknown;
+  }[];
+}
+
 export interface Export {
   /** What the export holds. */
   readonly manifest: {
@@ -2422,7 +2442,7 @@ export interface Export {
     /** `hash` of the previous record in the chain; null for the first. */
     readonly previous_attestation_hash: string | null;
     /** The records of this page. */
-    readonly attestations: readonly Attestation[];
+    readonly attestations: readonly (Attestation | AttestationFacts)[];
   }[];
   /**
    * What the records name, each with its signature: `policy`, `catalog`, `passport` or `approval`.
@@ -2895,6 +2915,11 @@ export interface RetentionUpdate {
    */
   readonly days: number | null;
   /**
+   * Values that decisions read are removed after so many days. Null: with their records. Absent: as it
+   * is.
+   */
+  readonly facts_days?: number | null;
+  /**
    * Records of the passports, gates and account of the caller that arrived before may be in archives, and
    * lists lack them; null: none are.
    */
@@ -2907,6 +2932,11 @@ export interface Retention {
    * the operator keeps records.
    */
   readonly days: number | null;
+  /**
+   * Values that decisions read are removed after so many days. Null: with their records. Absent: as it
+   * is.
+   */
+  readonly facts_days: number | null;
   /**
    * Records of the passports, gates and account of the caller that arrived before may be in archives, and
    * lists lack them; null: none are.
@@ -4112,6 +4142,8 @@ export interface AttestationsResource {
     readonly since?: string;
     /** Passports and approvals are stated as they were then; default: as they are. */
     readonly as_of?: string;
+    /** `1`: what opens the commitments of a record follows it, of jsonl and json. */
+    readonly facts?: '1';
   }, options?: CallOptions): Promise<ByteStream>;
   /**
    * Get how long the account keeps records in the database. Needs a key with the scope
@@ -4122,6 +4154,8 @@ export interface AttestationsResource {
   setRetention(body: RetentionUpdate, options?: CallOptions): Promise<Retention>;
   /** Get an attestation. Needs a key with the scope `attestations:read`. */
   get(id: string, options?: CallOptions): Promise<Attestation>;
+  /** Get what opens the commitments of an attestation. Needs a key with the scope `attestations:read`. */
+  getFacts(id: string, options?: CallOptions): Promise<AttestationFacts>;
   /**
    * Prove that a record is in the transparency log (C2SP tlog-proof). Needs a key with the scope
    * `attestations:read`.
@@ -4482,6 +4516,7 @@ export const resources = {
     getRetention: ['GET', '/v1/attestations/retention', ''],
     setRetention: ['PUT', '/v1/attestations/retention', 'body'],
     get: ['GET', '/v1/attestations/{id}', ''],
+    getFacts: ['GET', '/v1/attestations/{id}/facts', ''],
     getProof: ['GET', '/v1/attestations/{id}/proof', 'text'],
     showReceipt: ['POST', '/v1/receipts', 'body'],
   },

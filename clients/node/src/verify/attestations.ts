@@ -16,6 +16,9 @@ export type AttestationsVerdict =
       readonly compromised_statements: number;
       /** Approvals that are stated to be removed: nothing shows who answered them. */
       readonly removed_approvals: number;
+      /** Commitments that values in the file open, of an export with `facts=1`, and those that none does. */
+      readonly facts_opened: number;
+      readonly facts_withheld: number;
     }
   | {
       readonly valid: false;

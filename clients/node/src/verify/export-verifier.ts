@@ -12,6 +12,7 @@ import {
   type Manifest,
   manifestOf,
 } from './export-shapes.ts';
+import { Facts, isFactsLine } from './facts.ts';
 import { includedHead } from './log-proof.ts';
 import { demand, type ExportCrypto, type ExportFault, Fault, type Head, verifyRecord } from './record.ts';
 
@@ -30,6 +31,9 @@ export type ExportVerdict =
       readonly compromised_statements: number;
       /** Approvals that are stated to be removed: nothing shows who answered them. */
       readonly removed_approvals: number;
+      /** Commitments of records that values in the file open, and those that none does. */
+      readonly facts_opened: number;
+      readonly facts_withheld: number;
     }
   | InvalidExport;
 
@@ -75,6 +79,7 @@ export class ExportVerifier {
   readonly #crypto: ExportCrypto;
   readonly #earlier: EarlierChains | null;
   readonly #attachments: Attachments;
+  readonly #facts: Facts;
   /** Converts a line of the file to jsonl; the first line shows the format. */
   #readLine: ((line: string) => LineRead) | null = null;
   #state: State = { kind: 'start' };
@@ -99,6 +104,7 @@ export class ExportVerifier {
     this.#crypto = crypto;
     this.#earlier = earlier;
     this.#attachments = new Attachments(crypto);
+    this.#facts = new Facts(crypto);
   }
 
   get records(): number {
@@ -135,6 +141,8 @@ export class ExportVerifier {
       compromised: this.#compromised,
       compromised_statements: this.#attachments.compromised,
       removed_approvals: this.#attachments.removed,
+      facts_opened: this.#facts.opened,
+      facts_withheld: this.#facts.withheld,
     };
   }
 
@@ -167,6 +175,10 @@ export class ExportVerifier {
   async #readJsonl(line: string, value: unknown, state: Exclude<State, { kind: 'ended' }>): Promise<void> {
     if (state.kind === 'start') return this.#readManifest(line, value);
     const { manifest } = state;
+    if (isFactsLine(value) && manifest.format === format2 && state.kind !== 'attached') {
+      demandCanonical(value, line);
+      return this.#facts.read(value);
+    }
     const [chain, end] = [chainOf(value), endOf(value)];
     const isNamed = isAttachment(value);
     if (state.kind === 'inside') {
@@ -257,7 +269,10 @@ export class ExportVerifier {
     const isLast = sequence === chain.last_sequence;
     const isNamed = !isLast || hash === chain.last_hash;
     demand(isNamed, 'wrong_last_hash', 'the chain does not end with the record that its header names');
-    if (manifest.format === format2) this.#attachments.name(value);
+    if (manifest.format === format2) {
+      this.#attachments.name(value);
+      this.#facts.name(value);
+    }
     this.#head = { sequence, hash };
     if (isLast) this.#endChain(chain.chain_id, manifest);
     this.#records += 1;
