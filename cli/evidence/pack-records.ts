@@ -163,6 +163,9 @@ export async function cutExport(
     } else if ('passport' in statement) {
       if (!names.has(statement.passport.body.passport_id)) continue;
       keyIds.add(statement.passport.signing_key_id);
+    } else if ('condition' in statement) {
+      // For a replay, which a pack is not for.
+      continue;
     } else {
       const { body, signing_key_id: kid } = statement.approval;
       if (!names.has(`${body.passport_id} ${body.approval_id}`)) continue;

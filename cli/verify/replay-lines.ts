@@ -1,9 +1,13 @@
 import { isAttachment } from '../../clients/node/src/verify/attachments.ts';
 import { isRecord } from '../../clients/node/src/verify/export-shapes.ts';
+import { isFactsLine } from '../../clients/node/src/verify/facts.ts';
 import { parseAttachment } from '../../shared/attestation/attachments.ts';
+import type { Attestation } from '../../shared/model/attestation.ts';
+import { noFacts, openFacts } from '../../shared/replay/conditions-by-facts.ts';
 import { needsSums } from '../../shared/replay/judge.ts';
 import { Replay, type ReplayReport } from '../../shared/replay/replay.ts';
 import { parseAttestation } from '../../shared/wire/evidence/attestation.ts';
+import type { FactsAnswer } from '../../shared/wire/evidence/fact.ts';
 import { parseText } from './export-lines.ts';
 
 /**
@@ -15,6 +19,7 @@ import { parseText } from './export-lines.ts';
  */
 export class LineReplay {
   readonly #replay = new Replay();
+  #waiting: { readonly record: Attestation; readonly place: number } | null = null;
 
   learn(line: string): void {
     if (isPlainDecision(line)) return;
@@ -28,20 +33,36 @@ export class LineReplay {
   /** Adds up what records took, and judges those that need no sums. `newer`: this version cannot read it. */
   decide(line: string, place: number): 'newer' | undefined {
     const value = parseLine(line);
+    this.#judgeWaiting(value);
     const record = parseAttestation(value);
     if (record === null) return isOfNewer(value) ? 'newer' : undefined;
     this.#replay.add(record);
-    if (!needsSums(record)) this.#replay.judge(record, place);
+    if (!needsSums(record)) this.#waiting = { record, place };
     return undefined;
   }
 
   decideAtLimits(line: string, place: number): undefined {
-    if (!line.includes(limitExceeded)) return;
-    const record = parseAttestation(parseLine(line));
-    if (record !== null && needsSums(record)) this.#replay.judge(record, place);
+    if (this.#waiting === null && !line.includes(limitExceeded)) return;
+    const value = parseLine(line);
+    this.#judgeWaiting(value);
+    const record = parseAttestation(value);
+    if (record !== null && needsSums(record)) this.#waiting = { record, place };
+  }
+
+  /** The facts of a record stand in the line after it. */
+  #judgeWaiting(next: unknown): void {
+    if (this.#waiting === null) return;
+    const { record, place } = this.#waiting;
+    this.#waiting = null;
+    this.#replay.judge(
+      record,
+      place,
+      isFactsLine(next) ? openFacts(next as unknown as FactsAnswer) : noFacts,
+    );
   }
 
   report(): ReplayReport {
+    this.#judgeWaiting(undefined);
     return this.#replay.report();
   }
 }

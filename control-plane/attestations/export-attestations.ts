@@ -100,7 +100,9 @@ async function* exportedBytes(
   const reader = withFacts ? await factOwner(tx, asked.owner) : null;
   const facts: ExportFacts | null = reader === null ? null : { owner: reader, byId: new Map() };
   let text = textBuffer(sliceBytesUsual);
-  const attachments = isEvidence ? new ExportAttachments(tx, asked.owner, { key, asOfMs }) : null;
+  const attachments = isEvidence
+    ? new ExportAttachments(tx, asked.owner, { key, asOfMs, withForms: withFacts })
+    : null;
   let proofs: ReadonlyMap<string, string> = new Map();
   const walk = walkChains((attestation, begins) => {
     if (begins !== null) text.add(writer.chain({ ...begins, logProof: proofs.get(begins.chainId) ?? null }));

@@ -1,4 +1,6 @@
 import type { Attachment } from '../../shared/attestation/attachments.ts';
+import { checkCondition } from '../../shared/condition/check-condition.ts';
+import type { CheckedForm } from '../../shared/condition/form.ts';
 import type { Attestation } from '../../shared/model/attestation.ts';
 import type { GateId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
@@ -27,21 +29,28 @@ export class ExportAttachments {
   readonly #owner: Owner;
   readonly #key: SigningKey;
   readonly #asOfMs: number;
+  /** Whose checked forms are wanted; null: of none. */
+  readonly #expressions: Set<string> | null;
   readonly #names = new ExportedNames();
 
   /**
    * Passports and approvals are signed with the key. `asOfMs`: what became of them since is left out; null:
-   * nothing is.
+   * nothing is. `withForms`: conditions follow in their checked form.
    */
   constructor(
     tx: Transaction,
     owner: Owner,
-    { key, asOfMs }: { readonly key: SigningKey; readonly asOfMs: UnixMillis | null },
+    {
+      key,
+      asOfMs,
+      withForms,
+    }: { readonly key: SigningKey; readonly asOfMs: UnixMillis | null; readonly withForms: boolean },
   ) {
     this.#tx = tx;
     this.#owner = owner;
     this.#key = key;
     this.#asOfMs = asOfMs ?? Number.MAX_SAFE_INTEGER;
+    this.#expressions = withForms ? new Set() : null;
   }
 
   name(record: Attestation): void {
@@ -57,6 +66,7 @@ export class ExportAttachments {
         const { catalog_hash: hash, catalog_version: version } = policy.body;
         if (typeof hash === 'string' && gateId !== null)
           catalogs.set(hash, { hash, gateId, version: Number(version) });
+        this.#learnExpressions(policy.body['constraints']);
       }
       yield policies.map(({ policy }) => ({ policy }));
     }
@@ -68,6 +78,7 @@ export class ExportAttachments {
       const rows = new Map(found.map((row) => [row.passport_id, row]));
       yield ids.map((passport_id) => {
         const row = rows.get(passport_id);
+        this.#learnExpressions(row?.constraints);
         const body = row === undefined ? { passport_id, removed: true as const } : passportBody(row);
         return { passport: signEvidence('passport', body, this.#key) };
       });
@@ -76,7 +87,26 @@ export class ExportAttachments {
       yield (await readApprovals(tx, names, this.#asOfMs)).map((body) => ({
         approval: signEvidence('approval', body, this.#key),
       }));
+    const forms = [...(this.#expressions ?? [])].flatMap(checkedForm);
+    const conditions = forms.map((body) => signEvidence('condition', body, this.#key));
+    conditions.sort((one, other) => (one.hash < other.hash ? -1 : 1));
+    for (const page of pagesOf(conditions, largePerPage)) yield page.map((condition) => ({ condition }));
   }
+
+  #learnExpressions(constraints: unknown): void {
+    if (this.#expressions === null) return;
+    const { conditions = [] } = (constraints ?? {}) as {
+      readonly conditions?: readonly { require: string }[];
+    };
+    for (const { require } of conditions)
+      if (this.#expressions.size < evidenceLimits.conditionsMax) this.#expressions.add(require);
+  }
+}
+
+/** None: an older version of the service took it, and this one does not. */
+function checkedForm(require: string): readonly { readonly form: CheckedForm; readonly require: string }[] {
+  const checked = checkCondition(require);
+  return 'form' in checked ? [{ form: checked.form, require }] : [];
 }
 
 function* pagesOf<Name>(names: Iterable<Name>, size: number): Generator<Name[]> {

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { canonicalJson } from '../crypto/canonical-json.ts';
 import { closed } from '../wire/api/fields.ts';
-import { SignedApproval, SignedPassport } from '../wire/evidence/evidence.ts';
+import { SignedApproval, SignedCondition, SignedPassport } from '../wire/evidence/evidence.ts';
 import { SignedPolicy } from '../wire/evidence/policy.ts';
 
 /** As `GET /gates/:id/catalog` answers it, of any version of the service. */
@@ -15,12 +15,14 @@ const SignedCatalog = Type.Object({
 /**
  * What the records of an export name, after its chains: policies, the catalogs that these name, passports,
  * approvals; of each kind ascending by name. The name of an approval begins with the passport that it is for.
+ * With `facts=1` also the checked forms of conditions of these policies and passports, by their hashes.
  */
 export const Attachment = Type.Union([
   closed({ policy: SignedPolicy }),
   closed({ catalog: SignedCatalog }),
   closed({ passport: SignedPassport }),
   closed({ approval: SignedApproval }),
+  closed({ condition: SignedCondition }),
 ]);
 export type Attachment = Static<typeof Attachment>;
 

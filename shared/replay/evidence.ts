@@ -24,7 +24,9 @@ export type Statement =
   | { readonly policy: SignedPolicy }
   | { readonly catalog: Readonly<Record<string, unknown>> }
   | { readonly passport: SignedPassport }
-  | { readonly approval: SignedApproval };
+  | { readonly approval: SignedApproval }
+  /** Not used: forms are made of the expressions. */
+  | { readonly condition: unknown };
 
 /**
  * Why a decision cannot be decided again from an export alone (docs/replay.md). The words are part of the
@@ -33,6 +35,7 @@ export type Statement =
 export type Unjudged =
   | 'form_1'
   | 'members'
+  | 'facts'
   | 'policy_missing'
   | 'policy_unknown'
   | 'passport_removed'
@@ -102,7 +105,7 @@ export class Evidence {
     else if ('passport' in statement) {
       const { body } = statement.passport;
       this.#passports.set(body.passport_id, readPassport(body));
-    } else {
+    } else if ('approval' in statement) {
       const { body } = statement.approval;
       this.#approvals.set(body.approval_id, body);
     }

@@ -16,6 +16,7 @@ import type { Attestation } from '../model/attestation.ts';
 import type { DecisionReason, Outcome } from '../model/decision.ts';
 import type { WalletId } from '../model/ids.ts';
 import { minuteMs, parseTime, type UnixMillis } from '../model/time.ts';
+import { conditionsByFacts, type FactsFound, type OpenFacts } from './conditions-by-facts.ts';
 import {
   drawnBy,
   type Evidence,
@@ -40,8 +41,19 @@ interface Expected {
   readonly reason: DecisionReason | null;
 }
 
-/** decision: another one. checks: the same one after other checks. The other words name what is wrong. */
-export type Fault = 'decision' | 'checks' | 'trust_level' | 'no_passport' | 'approval' | 'over_limit';
+/**
+ * decision: another one. checks: the same one after other checks; conditions: after other ones that failed.
+ * The other words name what is wrong.
+ */
+export type Fault =
+  | 'decision'
+  | 'checks'
+  | 'conditions'
+  | 'facts'
+  | 'trust_level'
+  | 'no_passport'
+  | 'approval'
+  | 'over_limit';
 
 /** How far the clocks of two programs may differ (contract §6). */
 export const clockLeewayMs = minuteMs;
@@ -97,14 +109,19 @@ interface Windows {
  * Decides a record again, from what the export says. Not for records with a `resolution`, which are no
  * decisions.
  */
-export function judge(record: Attestation, evidence: Evidence, windows: Windows): Judgement {
+export function judge(
+  record: Attestation,
+  evidence: Evidence,
+  windows: Windows,
+  facts: OpenFacts,
+): Judgement {
   const { decision, reason, passportId } = record;
   if (passportId === null) {
     const isRefused = decision === 'BLOCK' && tokenReasons.includes(reason);
     return isRefused ? unjudged('token') : contradicted('no_passport');
   }
   if (reason === 'quota_unavailable') return unjudged('ledger');
-  if (record.carried !== null) return unjudged('members');
+  if (isOfNewer(record.carried)) return unjudged('members');
   const known = evidence.passport(passportId);
   if (typeof known === 'string') return unjudged(known);
   const policy = evidence.policy(record, known.passport.mode);
@@ -113,13 +130,34 @@ export function judge(record: Attestation, evidence: Evidence, windows: Windows)
   const approval = presentedApproval(record, evidence);
   if (approval !== null) return approval;
   const drawn = drawnBy(record, policy, known.passport);
-  const input: Input = { record, policy, known, drawn, evidence };
+  const found: FactsFound = { areMissing: false, differ: false };
+  const byFacts = <Of extends CompiledPolicy | VerifiedPassport>(of: Of): Of =>
+    of.conditions.length === 0
+      ? of
+      : { ...of, conditions: conditionsByFacts(of.conditions, withUser(record, facts), found) };
+  const input: Input = {
+    ...{ record, drawn, evidence, found },
+    policy: byFacts(policy),
+    known: { ...known, passport: byFacts(known.passport) },
+  };
   if (isHistoryCut(input)) return unjudged('passport_history');
   const explained = explain(input, windows);
-  if (explained !== null) return explained;
+  if (explained !== null) return found.differ ? contradicted('facts') : explained;
+  if (found.areMissing) return unjudged('facts');
   if (!isOfControlPlane(record) && explain(otherWallet(input), windows) !== null) return unjudged('wallet');
   return isWithheld(input) ? unjudged('withheld') : differs([...decisionsAgain(input, null)], record);
 }
+
+/** A record that names no user says that there is none. */
+function withUser({ carried }: Attestation, facts: OpenFacts): OpenFacts {
+  const isNamed =
+    carried !== null && (carried.user !== null || carried.facts?.some(({ path }) => path === '/user'));
+  return isNamed === true ? facts : new Map([['/user', null], ...facts]);
+}
+
+/** Whether it has what later versions decide by. */
+const isOfNewer = (carried: Attestation['carried']): boolean =>
+  carried !== null && (carried.external !== null || carried.permit_token !== null || carried.units !== null);
 
 /** Whether the gate gives this decision, for certain or by what the record says. Null: it does not. */
 function explain(input: Input, windows: Windows): Judgement | null {
@@ -167,7 +205,8 @@ function differs(found: readonly Decision[], record: Attestation): Judgement {
   const other =
     found.find(({ outcome }) => outcome !== record.decision) ??
     found.find(({ reason }) => reason !== record.reason);
-  if (other === undefined) return contradicted('checks');
+  if (other === undefined)
+    return contradicted(found.some((each) => hasSameChecks(each, record)) ? 'conditions' : 'checks');
   return contradicted('decision', { decision: other.outcome, reason: other.reason });
 }
 
@@ -175,7 +214,8 @@ const isSame = (again: Decision, record: Attestation): boolean =>
   again.outcome === record.decision &&
   again.reason === record.reason &&
   again.amountMicroUsd === record.amountMicroUsd &&
-  hasSameChecks(again, record);
+  hasSameChecks(again, record) &&
+  again.conditions?.join() === record.carried?.conditions?.join();
 
 const hasSameChecks = ({ evaluated }: Decision, { constraintsEvaluated }: Attestation): boolean =>
   evaluated.length === constraintsEvaluated.length &&
@@ -234,6 +274,7 @@ interface Input {
   readonly known: KnownPassport;
   readonly drawn: DrawnOf;
   readonly evidence: Evidence;
+  readonly found: FactsFound;
 }
 
 const isHistoryCut = ({ record, known: { isCut, changes } }: Input): boolean =>
@@ -251,7 +292,11 @@ function* decisionsAgain(input: Input, claim: DecisionReason | null): Generator<
   const request = requestOf(record, claim);
   for (const { standing, hold, wallet } of situationsOf(input, claim)) {
     const facts: PassportFacts = { kind: 'verified', passport: shownOf(input), standing };
-    yield decide(believed, facts, { ...request, hold }, { ...quota, wallet }, record.timestampMs);
+    const wasMissing = input.found.areMissing;
+    input.found.areMissing = false;
+    const again = decide(believed, facts, { ...request, hold }, { ...quota, wallet }, record.timestampMs);
+    if (!input.found.areMissing) yield again;
+    input.found.areMissing ||= wasMissing;
   }
 }
 

@@ -1,13 +1,15 @@
 /**
  * Room `shared/replay`: decides the records of an export again, with the decision core and nothing but what
  * the export says (docs/replay.md). `evidence.ts` keeps what it says beside its decisions, `judge.ts` decides
- * one record, `window-sums.ts` adds up what PERMITs took of limits.
+ * one record, `conditions-by-facts.ts` asks its conditions again, `window-sums.ts` adds up what PERMITs took
+ * of limits.
  */
 
 import type { DrawnOf, DrawnWindow } from '../decision/windows-of.ts';
 import type { Attestation } from '../model/attestation.ts';
 import { type Outcome, outcomes } from '../model/decision.ts';
 import { parseTime, type UnixMillis } from '../model/time.ts';
+import { noFacts, type OpenFacts } from './conditions-by-facts.ts';
 import {
   drawnBy,
   Evidence,
@@ -95,13 +97,16 @@ export class Replay {
     if (!isVoided) this.#addStanding(record, units);
   }
 
-  /** `place`: in the files. The report names contradictions in this order. */
-  judge(record: Attestation, place: number): void {
+  /**
+   * `place`: in the files. The report names contradictions in this order. `facts`: what opens its
+   * commitments.
+   */
+  judge(record: Attestation, place: number, facts: OpenFacts = noFacts): void {
     if (record.resolution !== null) {
       this.#statements += 1;
       return;
     }
-    const found = judge(record, this.#evidence, this.#sums);
+    const found = judge(record, this.#evidence, this.#sums, facts);
     this.#decisions[record.decision][found.kind] += 1;
     if (found.kind === 'unjudged') this.#unjudged[found.why] = (this.#unjudged[found.why] ?? 0) + 1;
     if (found.kind !== 'contradicted') return;

@@ -51,7 +51,7 @@ beforeAll(async () => {
   await recordFrozenWithApproval(api);
   await recordUnheardMoves(api);
   await recordWithheld(api);
-  writeFileSync(file('export.jsonl'), await exportText(api));
+  writeFileSync(file('export.jsonl'), await exportText(api, '?facts=1'));
   const jwks = await api.call({ url: '/.well-known/jwks.json', key: null });
   writeFileSync(file('jwks.json'), JSON.stringify(jwks.body));
 });
@@ -232,7 +232,9 @@ describe('the replay in Python', () => {
     const faults = new Set(
       theirs.flatMap(({ contradictions }) => contradictions.map((each: { fault: string }) => each.fault)),
     );
-    expect([...faults].sort()).toEqual(['approval', 'checks', 'decision', 'no_passport', 'trust_level']);
+    expect([...faults].sort()).toEqual([
+      ...['approval', 'checks', 'conditions', 'decision', 'no_passport', 'trust_level'],
+    ]);
     expect(theirs.some((report) => report.over_limits.length > 0)).toBe(true);
   });
 

@@ -8,7 +8,7 @@ from ._answers import verify_answer
 from ._ed25519 import verify
 from ._records import canonical_any, demand, from_base64url, has, hash_of
 
-KINDS = ("policy", "catalog", "passport", "approval")
+KINDS = ("policy", "catalog", "passport", "approval", "condition")
 _POLICY = "body:object policy_hash:hash signature:str signing_key_id:str"
 _EVIDENCE = "body:object hash:hash signature:str signing_key_id:str"
 
@@ -23,6 +23,7 @@ class Attachments:
         self._named: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self.compromised = 0  # Passports and approvals by a compromised key.
         self.removed = 0  # Approvals of which the file says nothing but that.
+        self._expressions: set[str] = set()  # Whose checked forms may follow.
         self._signed: dict[str, int] = {}  # Policies that want signed answers, and how many.
 
     def name(self, record: dict[str, Any]) -> None:
@@ -59,7 +60,6 @@ class Attachments:
             name, content = self._verified(kind, value[kind])
             place = (KINDS.index(kind), name)
             demand(before < place, "the order is another one")
-            demand(name in self._named[kind], f"nothing names this {kind}")
             try:
                 self._take(kind, name, content)
             except (AttributeError, KeyError, TypeError):
@@ -69,7 +69,14 @@ class Attachments:
         return value
 
     def _take(self, kind: str, name: str, content: dict[str, Any]) -> None:
+        if kind == "condition":
+            demand(content["require"] in self._expressions, "nothing names this condition")
+            self._expressions.remove(content["require"])
+            return
+        demand(name in self._named[kind], f"nothing names this {kind}")
         named = self._named[kind].pop(name)
+        conditions = content.get("constraints", {}).get("conditions", ())
+        self._expressions |= {each["require"] for each in conditions}
         if kind == "policy":
             self._learn(name, content)
         if kind == "approval":

@@ -33,7 +33,7 @@ _SIZES: dict[str, Callable[[int], bool]] = {
 _decimal = re.compile("0|-?[1-9][0-9]{0,18}")
 _name = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _zone = re.compile(r"([+-]?)([0-9]{2}):([0-9]{2})|[A-Za-z][A-Za-z0-9_+/-]*")
-_ABSENT = object()
+ABSENT = object()
 
 Value = Any
 Code = Callable[["Asked"], Value]
@@ -226,7 +226,7 @@ class _Compiler:
 
             def of_value(asked: Asked) -> Value:
                 value = _entry(_map_of(operand(asked)), name)
-                return value is not _ABSENT if is_test else _present(value)
+                return value is not ABSENT if is_test else _present(value)
 
             return of_value
         self._left -= len(path) - 2 + (path[0] not in _BY_MEMBER)
@@ -239,8 +239,8 @@ class _Compiler:
         def of_variable(asked: Asked) -> Value:
             value: Value = asked.variables
             for each in path:
-                value = value.get(each, _ABSENT) if isinstance(value, dict) else _ABSENT
-            return value is not _ABSENT if is_test else _present(value)
+                value = value.get(each, ABSENT) if isinstance(value, dict) else ABSENT
+            return value is not ABSENT if is_test else _present(value)
 
         return of_variable
 
@@ -291,7 +291,7 @@ def _fail(*_: Any) -> Value:
 
 
 def _present(value: Value) -> Value:
-    return _fail() if value is _ABSENT else value
+    return _fail() if value is ABSENT else value
 
 
 def _kind(value: Value) -> str:
@@ -313,8 +313,8 @@ def _key(value: Value) -> Any:
 
 def _entry(of: Value, key: Value) -> Value:
     if isinstance(of, dict):
-        return of.get(key, _ABSENT) if isinstance(key, str) else _ABSENT
-    return of.entries.get(_key(key), (None, _ABSENT))[1]
+        return of.get(key, ABSENT) if isinstance(key, str) else ABSENT
+    return of.entries.get(_key(key), (None, ABSENT))[1]
 
 
 def _keys(of: Value) -> list[Value]:
@@ -470,7 +470,7 @@ def _equals(left: Value, right: Value, asked: Asked) -> bool:
             return False
         for key in _keys(left):
             value = _entry(right, key)
-            if value is _ABSENT or not _equals(_entry(left, key), value, asked):
+            if value is ABSENT or not _equals(_entry(left, key), value, asked):
                 return False
         return True
     return bool(left == right)
@@ -479,7 +479,7 @@ def _equals(left: Value, right: Value, asked: Asked) -> bool:
 def _in(item: Value, of: Value, asked: Asked) -> bool:
     if not isinstance(of, list):
         is_key = isinstance(item, bool | int | float | str)
-        return _entry(_map_of(of), item) is not _ABSENT if is_key else _fail()
+        return _entry(_map_of(of), item) is not ABSENT if is_key else _fail()
     for each in of:
         asked.take(1)
         if _equals(item, each, asked):

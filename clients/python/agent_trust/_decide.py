@@ -8,6 +8,8 @@ from datetime import datetime, timedelta, timezone
 from itertools import product
 from typing import Any, NamedTuple
 
+from ._conditions import ABSENT, Asked, Condition, of_json
+
 LEEWAY_MS = 60_000
 RATES = {"minute": "requests_per_minute", "hour": "requests_per_hour", "day": "requests_per_day"}
 SUMS = {"day": "daily_usd", "month": "monthly_usd"}
@@ -27,6 +29,7 @@ _OWN: dict[str, Any] = {
     "rate_limits": _RATE,
     "spend_limits": _SPEND,
     "allowed_domains": None,
+    "conditions": None,  # Each is a CONDITION.
     "approvals": _ASK,
     "proof_of_possession": {"mode": {"required"}, "replay": _REPLAY},
 }
@@ -36,9 +39,10 @@ _CONSTRAINTS: dict[str, Any] = {
     "spend_limits": {**_SPEND, "per": _PER, "alert_at": (1e-300, 1)},
     "pii_controls": {"mode": {"log_only", "redact", "block"}, "types": None},
     "approvals": {**_ASK, "approvers": _APPROVERS, "passkey": None},
-    "trusted_issuers": None,
+    **{"trusted_issuers": None, "record_facts": None, "facts": {"keep", "commit"}},
     "holds": {"expires_in_s": _HOLD_S, "on_expiry": {"settle", "release"}, "overrun": {"refuse", "charge"}},
 }
+CONDITION = {**dict.fromkeys(("id", "require", "permissions", "message")), "otherwise": {"block", "approve"}}
 _TIER = {"L1", "L2", "L3"}
 POLICY: dict[str, Any] = {
     **dict.fromkeys(("catalog_hash", "catalog_version", "routes")),
@@ -57,22 +61,88 @@ ENTRY = dict.fromkeys(
 )
 
 
+class MissingFacts(Exception):
+    """No line opens what a condition reads."""
+
+
+class Answer(NamedTuple):
+    """What conditions say. `reason`: of a BLOCK; `differs`: a fact says another thing than its record."""
+
+    failed: list[str]
+    reason: str | None
+    is_for_person: bool
+    differs: bool
+
+
+def ask(
+    record: dict[str, Any], passport: dict[str, Any], facts: dict[str, Any], conditions: dict[str, Condition]
+) -> Callable[[list[list[dict[str, Any]]], str, int | None], Answer]:
+    """`facts`: values by path, ABSENT for what was absent. `conditions`: by their expressions."""
+
+    def answer(lists: list[list[dict[str, Any]]], tier: str, amount: int | None) -> Answer:
+        said = {"/request/permission_key": record["permission_key"], "/request/domain": record["domain"]}
+        said |= {"/request/amount_micro_usd": amount, "/passport/id": passport["passport_id"]}
+        said |= {"/passport/agent_id": passport["agent_id"], "/passport/issuer": passport["issuer_id"]}
+        said |= {"/passport/trust_tier": tier}
+        gate = {"id": record["gate_id"] or "", "trust_level": record["trust_level"] or ""}
+        asked = Asked({}, ms_of(record["timestamp"]))
+        failed: list[str] = []
+        is_for_person = differs = False
+        for condition in (each for conditions_of in lists for each in conditions_of):
+            of, key = condition.get("permissions"), record["permission_key"]
+            if of is not None and (key is None or not _covers(of, key)):
+                continue
+            known = conditions.get(condition["require"])
+            if known is None or any(path not in facts for path in known.reads):
+                raise MissingFacts
+            for path in known.reads:
+                is_known = said.get(path) is not None and facts[path] is not ABSENT
+                differs = differs or (is_known and facts[path] != said[path])
+            asked.variables = {**_variables(known.reads, facts), "gate": gate}
+            truth = known.evaluate(asked)
+            if truth is True:
+                continue
+            failed.append(condition["id"])
+            if truth is None or condition.get("otherwise", "block") == "block":
+                reason = "condition_error" if truth is None else "condition_not_met"
+                return Answer(failed, reason, is_for_person, differs)
+            is_for_person = True
+        return Answer(failed, None, is_for_person, differs)
+
+    return answer
+
+
+def _variables(reads: list[str], facts: dict[str, Any]) -> dict[str, Any]:
+    variables: dict[str, Any] = {"request": {}, "passport": {}, "claims": {}}
+    for path in reads:
+        if facts[path] is not ABSENT:
+            *names, last = (part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:])
+            at = variables
+            for name in names:
+                at = at.setdefault(name, {})
+            at[last] = of_json(facts[path])
+    return variables
+
+
 class Given(NamedTuple):
     """What a policy decides; `word`: what of it the record alone says (section 4), or None."""
 
     decision: str
     reason: str | None
     checks: list[str]
+    conditions: list[str] | None
     word: str | None = None
 
 
 class Case:
-    """A record with what decided on it."""
+    """A record with what decided on it. `ask`: what its conditions say, by the facts of the record."""
 
     def __init__(
-        self, record: Any, policy: Any, catalog: Any, passport: Any, is_full: Any, is_approved: bool
+        self, record: Any, policy: Any, catalog: Any, passport: Any, is_full: Any, is_approved: bool, ask: Any
     ) -> None:
-        self._is_approved = is_approved
+        self._is_approved, self._ask = is_approved, ask
+        self._answer: Answer | None = None
+        self.lacks_facts = False  # A decision hangs on facts that no line opens.
         self._record, self._policy, self._passport = record, policy, passport
         self._catalog, self._is_full = catalog, is_full
         self._at_gate = policy["constraints"] if policy else {}
@@ -80,6 +150,19 @@ class Case:
         price = self._price()
         self.lacks_price = record["amount_micro_usd"] is None and price is not None
         self._amount = price if self.lacks_price else record["amount_micro_usd"]
+
+    @property
+    def facts_differ(self) -> bool:
+        """Whether a fact says something else than the record or the passport."""
+        return self._answer is not None and self._answer.differs
+
+    def decisions(self, assumed: Iterable[tuple[Any, ...]], is_believed: bool = False) -> Iterator[Given]:
+        """Those that need no facts but those that are open."""
+        for each in assumed:
+            try:
+                yield self.decide(*each, is_believed=is_believed)
+            except MissingFacts:
+                self.lacks_facts = True
 
     def wallets(self) -> list[tuple[bool, bool]]:
         """Whether they may limit money, and requests."""
@@ -92,15 +175,28 @@ class Case:
         self._holds, self._part_ms, self._is_believed = holds, part_ms, is_believed
         self._wallet_money, self._wallet_rate = wallet
         record, checks = self._record, []
+        failed: list[str] | None = [] if self._has_conditions() else None
         for name, steps in self._checks(status):
             if name:
                 checks.append(name)
+            if name == "conditions":
+                failed = self._asked().failed
             for decision, reason, belief in steps:
                 if belief is None:
-                    return Given(decision, reason, checks)
+                    return Given(decision, reason, checks, failed)
                 if is_believed and reason == record["reason"] and decision == record["decision"]:
-                    return Given(decision, reason, checks, belief)
-        return Given("PERMIT", None, checks)
+                    return Given(decision, reason, checks, failed, belief)
+        return Given("PERMIT", None, checks, failed)
+
+    def _has_conditions(self) -> bool:
+        return any(each.get("conditions") for each in self._rules)
+
+    def _asked(self) -> Answer:
+        if self._answer is None:
+            tier = self._tier()
+            lists = [each.get("conditions", []) for each in self._rules]
+            self._answer = self._ask(lists, tier, self._amount)
+        return self._answer
 
     def _checks(self, status: str) -> Iterator[tuple[str, list[tuple[str, str | None, str | None]]]]:
         """Each that is configured, and in its order what it may give: for certain, or by a belief."""
@@ -126,6 +222,8 @@ class Case:
         if record["wallet_id"] and "spend_limit" not in record["constraints_evaluated"]:
             presented.append(_belief("wallet_frozen", "standing"))
         yield "", [*presented, _belief("quota_unavailable", "ledger")]
+        if self._has_conditions():
+            yield "conditions", _block(self._asked().reason, self._asked().reason or "")
         if any("allowed_domains" in each for each in self._rules):
             yield "domain_allowlist", list(self._of_domain())
         if "pii_controls" in self._at_gate:
@@ -140,6 +238,7 @@ class Case:
         if self._has("rate_limits", _RATE) or self._wallet_rate:
             yield "rate_limit", list(self._of_rate())
         is_asked = self._entry().get("requires_approval") or (record["approval_id"] or "").startswith("appr_")
+        is_asked = is_asked or (self._has_conditions() and self._asked().is_for_person)
         if is_asked or any("approvals" in each for each in self._rules):
             yield "approval", list(self._of_approval())
 
@@ -232,7 +331,9 @@ class Case:
     def _of_approval(self) -> Iterator[tuple[str, str | None, str | None]]:
         record = self._record
         amount, key = self._amount, record["permission_key"]
-        is_asked = bool(self._entry().get("requires_approval"))
+        by_condition = self._has_conditions() and self._asked().is_for_person
+        is_presented = record["decision"] == "PERMIT" and (record["approval_id"] or "").startswith("appr_")
+        is_asked = by_condition or bool(self._entry().get("requires_approval"))
         for rules in self._rules:
             rule = rules.get("approvals", {})
             if "above_usd" in rule:
@@ -244,7 +345,8 @@ class Case:
             yield _belief("approvals_pending_exceeded", "pending")
         if is_asked:
             yield _belief("quota_unavailable", "ledger")
-        if is_asked and not self._is_approved:
+        # A standing approval answers no condition.
+        if is_asked and not (self._is_approved and (is_presented or not by_condition)):
             yield ("SUSPEND" if self._policy else "BLOCK"), "approval_required", None
 
 

@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import Any
 
-from ._decide import ENTRY, LEEWAY_MS, PASSPORT, POLICY, RATES, SUMS, Case
-from ._decide import age_ms_of, is_known, knows, ms_of, statuses, time_of, window_at
+from ._conditions import ABSENT, Condition, UnknownForm
+from ._decide import CONDITION, ENTRY, LEEWAY_MS, PASSPORT, POLICY, RATES, SUMS, Case
+from ._decide import age_ms_of, ask, is_known, knows, ms_of, statuses, time_of, window_at
 from ._export_lines import ExportLines
-from ._records import CARRIED
 from .verify import verify_attestations
 
 _LISTED = 100
 _KINDS = ("agrees", "contradicted", "unjudged")
 _TOKEN = {"passport_malformed", "passport_signature_invalid", "passport_unknown_key", "issuer_untrusted"}
+_NEWER = ("external", "permit_token", "units")  # What newer versions decide by.
 _PARTS = (("spend", "spend_limits", SUMS, 1_000_000), ("rate", "rate_limits", RATES, 1))
 
 
@@ -35,6 +36,7 @@ class Replay:
         self._policies: dict[str, Any] = {}
         self._catalogs: dict[str, Any] = {}
         self._passports: dict[str, Any] = {}
+        self._conditions: dict[str, Condition] = {}  # By their expressions.
         self._known: dict[int, bool] = {}  # By id(): whether this version knows all of a body.
         self._approvals: dict[str, Any] = {}
         self._voided: set[str] = set()
@@ -61,6 +63,12 @@ class Replay:
             self._passports[line["passport"]["body"]["passport_id"]] = line["passport"]["body"]
         elif "approval" in line:
             self._approvals[line["approval"]["body"]["approval_id"]] = line["approval"]["body"]
+        elif "condition" in line:
+            body = line["condition"]["body"]
+            try:
+                self._conditions[body["require"]] = Condition(body["form"])
+            except UnknownForm:
+                pass  # As if it were not there.
 
     def note(self, record: dict[str, Any]) -> None:
         resolution, about = record["resolution"], record.get("refers_to")
@@ -136,13 +144,14 @@ class Replay:
                     if name in rule:
                         yield f"{of}_{kind}:{owner}{each}", kind, window, round(rule[name] * scale)
 
-    def judge(self, record: dict[str, Any]) -> None:
+    def judge(self, record: dict[str, Any], facts: Iterable[dict[str, Any]] = ()) -> None:
+        """`facts`: those of the line after it."""
         if record["resolution"] is not None:
             self._statements += 1
             return
         counts = self._decisions[record["decision"]]
         try:
-            fault, expected = self._judged(record)
+            fault, expected = self._judged(record, _open(record, facts))
         except _Unjudged as unjudged:
             counts["unjudged"] += 1
             self._words[str(unjudged)] = self._words.get(str(unjudged), 0) + 1
@@ -154,7 +163,7 @@ class Replay:
                 named = {name: record[name] for name in ("chain_id", "sequence", "id", "decision", "reason")}
                 self._contradictions.append({**named, "fault": fault, "expected": expected})
 
-    def _judged(self, record: dict[str, Any]) -> tuple[str | None, dict[str, Any] | None]:
+    def _judged(self, record: dict[str, Any], facts: dict[str, Any]) -> tuple[str | None, Any]:
         """The fault, None where it agrees; and what would have been decided."""
         if record["passport_id"] is None:
             if record["decision"] == "BLOCK" and record["reason"] in _TOKEN:
@@ -162,7 +171,7 @@ class Replay:
             return "no_passport", None
         if record["reason"] == "quota_unavailable":
             raise _Unjudged("ledger")
-        if any(record.get(name) is not None for name in CARRIED):
+        if any(record.get(name) is not None for name in _NEWER):
             raise _Unjudged("members")
         policy, catalog, passport = self._facts(record)
         if record["trust_level"] != (policy["trust_level"] if policy else None):
@@ -175,11 +184,16 @@ class Replay:
 
         def case(wallet: str | None) -> Case:
             of_wallet = {**record, "wallet_id": wallet}
-            return Case(of_wallet, policy, catalog, passport, self._is_full(record), is_covered)
+            by_facts = ask(record, passport, facts, self._conditions)
+            return Case(of_wallet, policy, catalog, passport, self._is_full(record), is_covered, by_facts)
 
         known = statuses(record, passport)
         its_own = case(record["wallet_id"])
         word = _explain(record, its_own, known)
+        if word is not None and its_own.facts_differ:
+            return "facts", None
+        if word is None and its_own.lacks_facts:
+            raise _Unjudged("facts")
         if word is None and record["source"] != "control-plane":
             # It may not have heard yet that the passport came into a wallet, or left one.
             if _explain(record, case(None if record["wallet_id"] else "wal_"), known) is not None:
@@ -193,10 +207,11 @@ class Replay:
         if word is not None:
             return None, None
         said = record["decision"], record["reason"]
-        given = (its_own.decide(*each) for each in _assumed(record, its_own, known))
+        given = [*its_own.decisions(_assumed(record, its_own, known))]
         others = [each for each in given if (each.decision, each.reason) != said]
         if not others:
-            return "checks", None
+            is_alike = any(each.checks == record["constraints_evaluated"] for each in given)
+            return "conditions" if is_alike else "checks", None
         other = next((each for each in others if each.decision != said[0]), others[0])
         return "decision", {"decision": other.decision, "reason": other.reason}
 
@@ -224,7 +239,9 @@ class Replay:
         """Looked at once; what was learned stays."""
         is_known = self._known.get(id(body))
         if is_known is None:
-            is_known = self._known[id(body)] = knows(body, known)
+            conditions = body.get("constraints", {}).get("conditions") or []
+            is_known = knows(body, known) and all(knows(each, CONDITION) for each in conditions)
+            self._known[id(body)] = is_known
         return is_known
 
     def _passport(self, record: dict[str, Any]) -> Any:
@@ -312,17 +329,24 @@ def _assumed(record: dict[str, Any], case: Case, known: list[str]) -> Iterator[t
 
 def _explain(record: dict[str, Any], case: Case, known: list[str]) -> str | None:
     """What the record alone says of the decision: "" nothing. None: it is not given."""
-    said = record["decision"], record["reason"], record["constraints_evaluated"]
+    said = record["decision"], record["reason"], record["constraints_evaluated"], record["conditions"]
     if not case.lacks_price:
-        if any(case.decide(*each)[:3] == said for each in _assumed(record, case, known)):
+        if any(each[:4] == said for each in case.decisions(_assumed(record, case, known))):
             return ""
-    for each in _assumed(record, case, known):
-        believed = case.decide(*each, is_believed=True)
+    for believed in case.decisions(_assumed(record, case, known), is_believed=True):
         if case.lacks_price and believed.reason != "currency_unsupported":
             continue
-        if believed.word and believed[:3] == said:
+        if believed.word and believed[:4] == said:
             return "" if believed.word == "full" else believed.word
     return None
+
+
+def _open(record: dict[str, Any], facts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Values by path; a value that was too long is known by its hash alone."""
+    whole = [each for each in facts if "hashed" not in each]
+    found = {each["path"]: ABSENT if "absent" in each else each["value"] for each in whole}
+    is_named = any(each["path"] == "/user" for each in record.get("facts") or ())
+    return found if record.get("user") is not None or is_named else {"/user": None, **found}
 
 
 def replay_lines(lines: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, Any]:
@@ -333,10 +357,16 @@ def replay_lines(lines: Callable[[], Iterable[dict[str, Any]]]) -> dict[str, Any
             replay.note(line)
         else:
             replay.learn(line)
-    for see in (replay.add, replay.judge):
-        for line in lines():
-            if "resolution" in line:
-                see(line)
+    for line in lines():
+        if "resolution" in line:
+            replay.add(line)
+    waiting = None
+    for line in lines():
+        if waiting is not None:
+            replay.judge(waiting, line["facts"] if "attestation_id" in line else ())
+        waiting = line if "resolution" in line else None
+    if waiting is not None:
+        replay.judge(waiting)
     return replay.report()
 
 

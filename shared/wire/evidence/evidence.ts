@@ -4,8 +4,8 @@ import { closed, nullable, Tier, Timestamp } from '../api/fields.ts';
 import { AnswerProof } from './answer-proof.ts';
 
 /*
- * Passports and approvals as exports carry them (contract §9): each signed when the export is made, and
- * without the notes and names of people, because an export goes to whoever owns the passport.
+ * Passports, approvals and conditions as exports carry them (contract §9): each signed when the export is
+ * made, and without the notes and names of people, because an export goes to whoever owns the passport.
  */
 
 const Hash = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' });
@@ -89,15 +89,20 @@ export const SignedApproval = signed({
 });
 export type SignedApproval = Static<typeof SignedApproval>;
 
+/** The checked form of an expression (docs/condition-form.md), for those who cannot check it themselves. */
+export const SignedCondition = signed({ form: Type.Unknown(), require: Type.String() });
+
 /** A line of an export is shorter than 1 MiB, which the verifiers read at most. */
 export const evidenceLimits = {
   /** At about 70 bytes. */
   statusChangesMax: 1_000,
   /** At about 2 KiB with their assertions; those that stand come before those that were taken back. */
   answersMax: 200,
+  /** Checked forms in one export, of different expressions; others are left out. Each may have 64 KiB. */
+  conditionsMax: 1_000,
 } as const;
 
-type SignedKind = 'passport' | 'approval';
+type SignedKind = 'passport' | 'approval' | 'condition';
 
 /** Keeps the signatures of the kinds apart. */
 const evidenceMessage = (kind: SignedKind, hash: string): string => `agent-trust.${kind}.v1:${hash}`;

@@ -27,7 +27,7 @@ function check(value, what) {
   return value;
 }
 
-const kinds = ['policy', 'catalog', 'passport', 'approval'];
+const kinds = ['policy', 'catalog', 'passport', 'approval', 'condition'];
 const isStop = (line) => line !== undefined && ['chain', 'end', ...kinds].some((name) => name in line);
 const isAttached = (line) => kinds.some((name) => name in line);
 
@@ -70,7 +70,8 @@ function partsOf(kind, value) {
   const { body, signature, signing_key_id: kid } = value;
   const hash = value.policy_hash ?? value.hash;
   const { passport_id, approval_id } = body;
-  const names = { policy: hash, passport: passport_id, approval: `${passport_id} ${approval_id}` };
+  const approval = `${passport_id} ${approval_id}`;
+  const names = { policy: hash, passport: passport_id, approval, condition: hash };
   return { name: names[kind], hash, body, kid, signature };
 }
 
@@ -216,12 +217,15 @@ export function verifyExport(file, jwks) {
     );
     [lastId, chains] = [chain.chain_id, chains + 1];
   }
+  const expressions = new Set();
   for (let last = ''; values.length > 1; ) {
     const [[kind, value], ...others] = Object.entries(values.pop());
     check(others.length === 0 && kinds.includes(kind) && form === 2, 'a policy should stand here');
     const { name, hash, body, kid, signature } = partsOf(kind, value);
     const place = `${kinds.indexOf(kind)} ${name}`;
-    check(place > last && named.has(place), `${kind} ${name}`);
+    const isNamed = kind === 'condition' ? expressions.delete(body.require) : named.has(place);
+    check(place > last && isNamed, `${kind} ${name}`);
+    for (const { require } of body.constraints?.conditions ?? []) expressions.add(require);
     check(hash === `sha256:${sha256(canonical(body), 'hex')}`, `${kind} ${name}`);
     const key = kind === 'catalog' ? keyOf(jwks, kid, 'catalog') : check(keys.get(kid), `key of ${name}`);
     const bytes = Buffer.from(signature, 'base64url');

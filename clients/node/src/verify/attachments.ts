@@ -22,13 +22,14 @@ interface Signed {
   readonly signature: string;
 }
 
-const kinds = ['policy', 'catalog', 'passport', 'approval'] as const;
+const kinds = ['policy', 'catalog', 'passport', 'approval', 'condition'] as const;
 type Kind = (typeof kinds)[number];
 const purposes = {
   policy: 'attestation',
   catalog: 'catalog',
   passport: 'attestation',
   approval: 'attestation',
+  condition: 'attestation',
 } as const;
 
 export const isAttachment = (value: unknown): value is Json =>
@@ -39,6 +40,8 @@ export class Attachments {
   readonly #crypto: ExportCrypto;
   readonly #named = { policy: new Set<string>(), catalog: new Set<string>(), passport: new Set<string>() };
   readonly #approvals = new Map<string, Named>();
+  /** Expressions of policies and passports, whose checked forms may follow. */
+  readonly #expressions = new Set<unknown>();
   /** Policies that want signed answers, and how many. */
   readonly #signedPolicies = new Map<unknown, number>();
   #last: readonly [kind: number, name: string] = [0, ''];
@@ -116,7 +119,12 @@ export class Attachments {
       this.#approvals.delete(name);
       return this.#holdAgainst(content, named);
     }
+    if (kind === 'condition') {
+      const isNamed = this.#expressions.delete(content['require']);
+      return demand(isNamed, 'attachment_unnamed', 'nothing names this condition, or it is there twice');
+    }
     if (kind === 'policy') this.#learn(name, content);
+    if (kind !== 'catalog') this.#learnExpressions(content['constraints']);
     demand(this.#named[kind].delete(name), 'attachment_unnamed', `nothing names this ${kind}`);
   }
 
@@ -127,6 +135,12 @@ export class Attachments {
     const { approvers } = rule;
     const count = isObject(approvers) ? approvers['count'] : 1;
     this.#signedPolicies.set(hash, typeof count === 'number' ? count : 1);
+  }
+
+  #learnExpressions(constraints: unknown): void {
+    const conditions = isObject(constraints) ? constraints['conditions'] : null;
+    for (const each of Array.isArray(conditions) ? conditions : [])
+      if (isObject(each)) this.#expressions.add(each['require']);
   }
 
   async #holdAgainst(body: Json, named: Named): Promise<void> {
@@ -172,6 +186,9 @@ function signedOf(kind: Kind, value: unknown): Signed | null {
   if (Object.keys(none).length > 0 || !isObject(body)) return null;
   if (typeof kid !== 'string' || typeof signature !== 'string') return null;
   const { passport_id, approval_id } = body;
-  const names = { policy: hash, passport: passport_id, approval: `${passport_id} ${approval_id}` };
+  const names = {
+    ...{ policy: hash, passport: passport_id, condition: hash },
+    approval: `${passport_id} ${approval_id}`,
+  };
   return { name: String(names[kind]), hash, content: body, kid, signature };
 }
