@@ -54,6 +54,7 @@ async function fill(): Promise<void> {
       rate_limits: { requests_per_minute: 60, per: 'passport' },
       approvals: { above_usd: 20 },
       pii_controls: { mode: 'redact' },
+      conditions: [{ id: 'currency', require: "request.permission_key != 'a'", message: hostile.webhook }],
     },
   });
   const { gate_id: priced } = await api.createGate({ name: 'Search' });

@@ -174,6 +174,11 @@ function Answer({ test }: { readonly test: GateTest }): ReactNode {
       {test.reason === null ? null : (
         <p>
           {test.detail ?? words(test.reason)} <code>{test.reason}</code>
+          {test.condition === undefined ? null : (
+            <>
+              , by the condition <code>{test.condition}</code>
+            </>
+          )}
         </p>
       )}
       <LimitOf test={test} />

@@ -15,6 +15,7 @@ import {
   numberOf,
   textOf,
 } from './gate-answers.tsx';
+import { type ConditionDraft, Conditions, conditionDraftsOf, conditionsOf } from './gate-conditions.tsx';
 import { TryFirst } from './gate-dry-run.tsx';
 
 /** What the form holds, as text; empty is no limit. */
@@ -38,6 +39,7 @@ interface Draft extends AnswersDraft {
   readonly pii: string;
   readonly issuers: string;
   readonly proof: string;
+  readonly conditions: readonly ConditionDraft[];
 }
 
 function draftOf(gate: Pick<Gate, 'name' | 'description' | 'trust_level'>, policy: GateConstraints): Draft {
@@ -63,6 +65,7 @@ function draftOf(gate: Pick<Gate, 'name' | 'description' | 'trust_level'>, polic
     pii: policy.pii_controls?.mode ?? '',
     issuers: (policy.trusted_issuers ?? []).join('\n'),
     proof: proofChoiceOf(policy.proof_of_possession),
+    conditions: conditionDraftsOf(policy.conditions),
   };
 }
 
@@ -122,6 +125,7 @@ function constraintsOf(draft: Draft, before: GateConstraints): GateConstraints {
     allowed_domains: domains.length > 0 ? domains : null,
     trusted_issuers: issuers.length > 0 ? issuers : null,
     proof_of_possession: proofDemandOf(draft.proof),
+    conditions: draft.conditions.length > 0 ? conditionsOf(draft.conditions) : null,
     pii_controls:
       draft.pii === ''
         ? null
@@ -179,7 +183,7 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
       if (json !== null) setJson(JSON.stringify(saved.constraints, null, 2));
     },
   });
-  const field = (name: keyof Draft) => ({
+  const field = (name: Exclude<keyof Draft, 'conditions'>) => ({
     value: draft[name],
     onChange: (value: string) => setDraft({ ...draft, [name]: value }),
   });
@@ -299,6 +303,15 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
               />
               <Answering isByPeople={draft.answers === 'people'} field={field} />
             </Card>
+            <Conditions
+              gateId={before.gate_id}
+              drafts={draft.conditions}
+              onChange={(conditions) => {
+                setDraft({ ...draft, conditions });
+                // It was said of another text.
+                save.reset();
+              }}
+            />
             <Card title="What else is checked">
               <TextArea
                 label="Allowed domains"

@@ -36,7 +36,11 @@ function useLabelled({ label, hint, fault: own, param, isLabelHidden = false }: 
           </span>
         )}
         {fault ? (
-          <span className="fault" id={`${id}-fault`}>
+          <span
+            id={`${id}-fault`}
+            // What scrolls must be reachable by keyboard.
+            {...(fault.includes('\n') ? { className: 'fault code', tabIndex: 0 } : { className: 'fault' })}
+          >
             {fault}
           </span>
         ) : null}

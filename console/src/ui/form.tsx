@@ -22,10 +22,15 @@ interface FormFaults {
 
 const Faults = createContext<FormFaults | null>(null);
 
-/** A field of `constraints` shows what is said of `constraints.spend_limits.daily_usd`. */
+/**
+ * A field of `constraints` shows what is said of `constraints.spend_limits.daily_usd`. Places in lists are
+ * named with dots.
+ */
 const isAbout = (error: unknown, param: string): boolean => {
-  const at = error instanceof AgentTrustError ? error.param : null;
-  return at !== null && (at === param || (at.startsWith(param) && /^[.[/]/.test(at.slice(param.length))));
+  const at = error instanceof AgentTrustError ? error.param?.replaceAll(/\[(\d+)\]/g, '.$1') : undefined;
+  return (
+    at !== undefined && (at === param || (at.startsWith(param) && /^[.[/]/.test(at.slice(param.length))))
+  );
 };
 
 /**
