@@ -104,7 +104,7 @@ const roots = [
 ];
 /** What programs of others import, and what the console does. */
 const published =
-  /^(?:sidecar\/embedded\/start-embedded|shared\/model\/condition-examples|shared\/condition\/[\w-]+)\.ts$/;
+  /^(?:sidecar\/embedded\/start-embedded|shared\/condition\/fact-at|shared\/model\/condition-examples)\.ts$/;
 const pureBuiltins = /^node:(?:crypto|url|zlib|buffer|module)$/;
 
 interface Arrow {
