@@ -11,7 +11,12 @@ import type { TrustTier } from '../../shared/model/trust-tier.ts';
 import type { Beside } from '../../shared/replay/backtest.ts';
 import type { FormerPolicy, PastPassport, Undecided } from '../../shared/replay/decide-again.ts';
 import { compileStatedPassport, statedCatalogTerms } from '../../shared/replay/evidence.ts';
-import { formerPolicyOf, type StatedPolicy } from '../../shared/replay/former-policy.ts';
+import {
+  conditionedPermissions,
+  formerPolicyOf,
+  type StatedPolicy,
+  unconditional,
+} from '../../shared/replay/former-policy.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import { readStale } from '../storage/replica-reads.ts';
 import type { BacktestJob } from './backtest-store.ts';
@@ -141,7 +146,7 @@ function pastPassport({
   const isFederated = row.token_hash === federatedTokenHash;
   const passport = compileStatedPassport({
     ...row,
-    ...(isFederated ? { constraints: {} } : {}),
+    constraints: isFederated ? {} : unconditional(row.constraints),
     issued_at: renderTime(issuedAtMs),
     expires_at: renderOptionalTime(expiresAtMs),
   });
@@ -151,5 +156,6 @@ function pastPassport({
     passport: { ...passport, notBeforeS: 0 as UnixSeconds, expiresAtS: null },
     isFederated,
     isIssuerActive,
+    conditions: isFederated ? [] : conditionedPermissions(row.constraints),
   };
 }

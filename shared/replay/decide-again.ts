@@ -1,5 +1,6 @@
 import { demandedApprovalMs } from '../decision/check-approval.ts';
 import { checkIssuer } from '../decision/check-issuer.ts';
+import { grants } from '../decision/check-permission.ts';
 import { demandedProof } from '../decision/check-proof.ts';
 import { lacksAmountToSpend } from '../decision/check-spend.ts';
 import type { CompiledGate, CompiledPolicy } from '../decision/compile-gate.ts';
@@ -34,6 +35,7 @@ export type Undecided =
   | 'standing'
   | 'proof'
   | 'routes'
+  | 'facts'
   | 'withheld'
   | 'personal_data'
   | 'request'
@@ -51,14 +53,18 @@ export interface FormerPolicy {
   readonly has: Readonly<Record<SamePart, boolean>>;
 }
 
-export const sameParts = ['trust', 'routes', 'domains', 'pii', 'spend', 'rate'] as const;
-export type SamePart = (typeof sameParts)[number];
+export type SamePart = 'trust' | 'routes' | 'domains' | 'pii' | 'spend' | 'rate' | 'conditions';
 
 /** The policy to try. */
 export interface OtherPolicy {
+  /** Without its conditions. */
   readonly gate: CompiledGate;
   readonly hash: string;
+  readonly conditions: Conditioned;
 }
+
+/** For which permissions each condition is asked; null: for all. */
+export type Conditioned = readonly (ReadonlySet<string> | null)[];
 
 export interface PastPassport {
   /** As issued, for all time. */
@@ -67,6 +73,8 @@ export interface PastPassport {
   readonly isFederated: boolean;
   /** Its issuer was active all the time. */
   readonly isIssuerActive: boolean;
+  /** Its own, which are no part of `passport`. */
+  readonly conditions: Conditioned;
 }
 
 /** A decision on record with what is known of it. */
@@ -178,12 +186,18 @@ export function decideAgain(
   if (known === null) return refusedTokens.has(reason) || former.has.trust ? live : { undecided: 'token' };
   const isSamePolicy = former.hash === other.hash;
   if (ofPassportAlone.has(reason) || (isSamePolicy && reason === 'quota_unavailable')) return live;
+  // What comes before conditions blocks as well.
+  if (former.has.conditions && reason?.startsWith('condition_') === true) return live;
+  if (isSamePolicy && (record.carried?.conditions ?? []).length > 0) return live;
   const read = new RecordReader(past, other, isSamePolicy);
   const { facts, open } = read.facts(windows, drift);
   const again = decideOn(facts, record.timestampMs);
-  // What conditions read is in no record.
-  if (again.evaluated.includes('conditions')) return { undecided: 'members' };
-  if (isSamePolicy && again.outcome === record.decision) return { ...live, decision: again };
+  // A condition may have asked for the approval: what it read is the same.
+  const isLive =
+    again.outcome === record.decision || (record.decision === 'SUSPEND' && again.outcome === 'PERMIT');
+  if (isSamePolicy && isLive) return { ...live, decision: again };
+  const failed = conditionsOf(past, other) === 'unknown' ? conditionNotMet(again) : again;
+  if (!agree(record, again, failed)) return { undecided: 'facts' };
   for (const { cause, otherwise } of open)
     if (!agree(record, again, decideOn({ ...facts, ...otherwise }, record.timestampMs)))
       return { undecided: cause };
@@ -195,6 +209,42 @@ export function decideAgain(
 
 const decideOn = ({ policy, passport, standing, request, quota }: Facts, nowMs: UnixMillis): Decision =>
   decide(policy, { kind: 'verified', passport, standing }, request, quota, nowMs);
+
+/**
+ * Whether the conditions of gate and passport that are asked of the request are met. They depend on the
+ * request, the passport and the time alone: what was asked before has the same answer.
+ */
+function conditionsOf({ record, known, former }: Past, other: OtherPolicy): 'met' | 'unknown' {
+  const { permissionKey, carried, constraintsEvaluated } = record;
+  const isAsked = (permissions: ReadonlySet<string> | null): boolean =>
+    permissions === null || permissionKey === null || grants(permissions, permissionKey);
+  const [ofGate, ofPassport] = [other.conditions, known?.conditions ?? []].map((all) => all.some(isAsked));
+  if (!ofGate && !ofPassport) return 'met';
+  const names: readonly string[] = constraintsEvaluated;
+  const wereMet = names.includes('conditions') && carried?.conditions?.length === 0;
+  return wereMet && (!ofGate || former.has.conditions) ? 'met' : 'unknown';
+}
+
+/** Reasons of the checks before conditions (contract §5). */
+const beforeConditions = new Set<DecisionReason | null>([
+  'trust_level_insufficient',
+  'state_stale',
+  'issuer_untrusted',
+  'proof_missing',
+  'proof_invalid',
+  'proof_replayed',
+  'permission_missing',
+  'permission_not_granted',
+  'permission_not_in_catalog',
+  'approval_denied',
+  'approval_expired',
+  'approval_used',
+  'approval_mismatch',
+]);
+
+/** As the decision would be if one were not met. */
+const conditionNotMet = (again: Decision): Decision =>
+  beforeConditions.has(again.reason) ? again : { ...again, outcome: 'BLOCK', reason: 'approval_required' };
 
 /** Two reasons for what is on record anyway make no difference. */
 const agree = ({ decision }: AttestationRecord, one: Decision, another: Decision): boolean =>

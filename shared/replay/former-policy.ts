@@ -15,8 +15,9 @@ type Holder = Pick<CompiledGate, 'gateId' | 'accountId' | 'mode'>;
 
 /** Null: this version does not know all that is in it. */
 export function otherPolicyOf(gate: Holder, { hash, body, catalog }: StatedPolicy): OtherPolicy | null {
-  const compiled = compileStatedPolicy({ ...gate, policyHash: hash }, body, catalog);
-  return compiled === null ? null : { gate: compiled, hash };
+  const compiled = compileStatedPolicy({ ...gate, policyHash: hash }, withoutConditions(body), catalog);
+  if (compiled === null) return null;
+  return { gate: compiled, hash, conditions: conditionedPermissions(body['constraints']) };
 }
 
 /** Beside another one. Null: as above. */
@@ -25,7 +26,7 @@ export function formerPolicyOf(
   { hash, body, catalog }: StatedPolicy,
   other: StatedPolicy,
 ): FormerPolicy | null {
-  const policy = compileStatedPolicy({ ...gate, policyHash: hash }, body, catalog);
+  const policy = compileStatedPolicy({ ...gate, policyHash: hash }, withoutConditions(body), catalog);
   if (policy === null) return null;
   const [before, after] = [partsOf(body), partsOf(other.body)];
   const isSame = (part: SamePart): boolean => before[part] === after[part];
@@ -39,8 +40,31 @@ export function formerPolicyOf(
       pii: isSame('pii'),
       spend: isSame('spend'),
       rate: isSame('rate'),
+      conditions: isSame('conditions'),
     },
   };
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** What decides by facts, which are no part of records. */
+export const unconditional = (constraints: unknown): Members => {
+  const { conditions: _, record_facts: __, facts: ___, ...others } = constraints as Members;
+  return others;
+};
+
+const withoutConditions = (body: StatedPolicy['body']): StatedPolicy['body'] => ({
+  ...body,
+  constraints: unconditional(body['constraints']),
+});
+
+/** Permissions of each condition; null: it is asked of every request. */
+export function conditionedPermissions(constraints: unknown): readonly (ReadonlySet<string> | null)[] {
+  const conditions = (constraints as Members)['conditions'];
+  if (!Array.isArray(conditions)) return [];
+  return conditions.map(({ permissions }: { readonly permissions?: readonly string[] | null }) =>
+    permissions == null ? null : new Set(permissions),
+  );
 }
 
 /** Each as text: members of a kept policy are in the order of RFC 8785. */
@@ -55,5 +79,6 @@ function partsOf(body: StatedPolicy['body']): Readonly<Record<SamePart, string>>
     pii: text(constraints['pii_controls']),
     spend: text(constraints['spend_limits']),
     rate: text(constraints['rate_limits']),
+    conditions: text(constraints['conditions']),
   };
 }

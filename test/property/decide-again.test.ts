@@ -5,7 +5,7 @@ import { demandedApprovalMs } from '../../shared/decision/check-approval.ts';
 import type { CompiledGate } from '../../shared/decision/compile-gate.ts';
 import { decide } from '../../shared/decision/decide.ts';
 import type { Decision, QuotaView } from '../../shared/decision/facts.ts';
-import { type AttestationRecord, emptyExtras } from '../../shared/model/attestation.ts';
+import { type AttestationRecord, emptyExtras, noCarried } from '../../shared/model/attestation.ts';
 import type { UnixSeconds } from '../../shared/model/time.ts';
 import { type DecidedAgain, decideAgain, type SamePart } from '../../shared/replay/decide-again.ts';
 import { runs } from '../support/base/runs.ts';
@@ -37,6 +37,7 @@ const pair = fc
         'catalog',
         'pii',
         'proof',
+        'conditions',
       ] as const,
       { minLength: 0, maxLength: 3 },
     ),
@@ -80,6 +81,7 @@ const recordOf = (each: Situation, decision: Decision): AttestationRecord => {
     source: 'control-plane',
     sourceAccount: null,
     timestampMs: nowMs,
+    carried: isSuspend ? null : { ...noCarried, conditions: decision.conditions },
     holdExpiresAtMs: decision.hold?.expiresAtMs ?? null,
     domain: isSuspend ? null : request.domain,
     stateAgeMs: isSuspend ? null : each.standing.stateAgeMs,
@@ -92,9 +94,13 @@ const recordOf = (each: Situation, decision: Decision): AttestationRecord => {
   };
 };
 
+const conditionedOf = (conditions: readonly { readonly permissions: readonly string[] | null }[]) =>
+  conditions.map(({ permissions }) => (permissions === null ? null : new Set(permissions)));
+
 const partsOf = ({ gate }: Situation): Record<SamePart, unknown> => ({
   trust: [gate?.level, gate?.trusted],
   routes: null,
+  conditions: gate?.conditions,
   domains: gate?.domains,
   pii: gate?.pii,
   spend: [gate?.perTransaction, gate?.day?.limit, gate?.month?.limit, gate?.isUnpricedPermitted],
@@ -112,14 +118,23 @@ function again(one: Situation, next: Situation, decision: Decision, isIssuerActi
     facts.kind === 'refused'
       ? null
       : {
-          passport: { ...facts.passport, notBeforeS: 0 as UnixSeconds, expiresAtS: null },
+          passport: { ...facts.passport, conditions: [], notBeforeS: 0 as UnixSeconds, expiresAtS: null },
           isFederated: false,
+          conditions: conditionedOf(one.passport.conditions),
           isIssuerActive: isIssuerActive && !one.standing.isIssuerSuspended,
         };
   const { spend, rate } = finalQuota(next);
   return decideAgain(
-    { record: recordOf(one, decision), known, former: { policy: policyOf(one), hash: 'one', has } },
-    { gate: policyOf(next) as CompiledGate, hash: isSame ? 'one' : 'other' },
+    {
+      record: recordOf(one, decision),
+      known,
+      former: { policy: { ...policyOf(one), conditions: [] }, hash: 'one', has },
+    },
+    {
+      gate: { ...(policyOf(next) as CompiledGate), conditions: [] },
+      hash: isSame ? 'one' : 'other',
+      conditions: conditionedOf(next.gate?.conditions ?? []),
+    },
     { windows: { quota: { spend, rate }, open: null }, drift: { mayBeFuller: false, mayBeEmptier: false } },
   );
 }
@@ -186,5 +201,13 @@ it('says of another policy what it would have said, or that it cannot be known',
     }),
     { numRuns: runs({ short: 1_500, long: 1_000_000 }) },
   );
-  console.log(seen);
+  // The control: an answer that is never given would agree with anything.
+  for (const kind of [
+    'BLOCK PERMIT',
+    'PERMIT BLOCK',
+    'PERMIT SUSPEND',
+    'SUSPEND PERMIT',
+    'undecided approval',
+  ])
+    expect([...seen.keys()]).toContain(kind);
 });
