@@ -1,7 +1,14 @@
 import type { Command } from 'commander';
-import type { CatalogPublication, GateCreation, GatePatch } from '../../clients/node/src/generated/api.ts';
+import type {
+  BacktestRequest,
+  CatalogPublication,
+  GateCreation,
+  GatePatch,
+} from '../../clients/node/src/generated/api.ts';
 import { trustTiers } from '../../shared/model/trust-tier.ts';
 import { ApiCommands, type Call } from '../base/api-commands.ts';
+import { backtestGate, printBacktest, readSince } from '../base/backtest.ts';
+import { UsageError } from '../base/call-api.ts';
 import type { CommandHost } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
 import { choice, given } from '../base/options.ts';
@@ -21,6 +28,7 @@ export function addGateCommands(program: Command, host: CommandHost): void {
   const api = new ApiCommands(host);
   addReading(gates, api);
   addChanging(gates, api);
+  addTrying(gates, api);
 }
 
 function addReading(gates: Command, api: ApiCommands): void {
@@ -117,4 +125,52 @@ function addChanging(gates: Command, api: ApiCommands): void {
 async function bodyOf({ options, readBody }: Call<GateOptions>) {
   const { file, name, description, trustLevel } = options;
   return { ...(await readBody(file)), ...given({ name, description, trust_level: trustLevel }) };
+}
+
+interface BacktestOptions {
+  readonly file?: string;
+  readonly constraints?: string;
+  readonly trustLevel?: BacktestRequest['trust_level'];
+  readonly since?: string;
+  readonly until?: string;
+}
+
+function addTrying(gates: Command, api: ApiCommands): void {
+  api.run<BacktestOptions>(
+    gates
+      .command('backtest')
+      .description('what another policy would have decided, from the records of the gate')
+      .argument('<gate>', 'gate_…')
+      .option('--file <file>', 'YAML or JSON with constraints, trust_level or routes; - reads standard input')
+      .option('--constraints <json>', 'a JSON merge patch on the constraints of the gate')
+      .addOption(choice('--trust-level <level>', 'the least trust tier of a passport', trustTiers))
+      .option('--since <time>', 'so far back, such as 30d or 12h, or a time (default: 30d)', readSince)
+      .option('--until <time>', 'up to then, in the same forms (default: now)', readSince),
+    {
+      examples: [
+        `agent-trust gates backtest gate_… --constraints '{"spend_limits":{"per_transaction_usd":20}}'`,
+        'agent-trust gates backtest gate_… --file patch.yaml --since 7d --json',
+      ],
+      work: async (call) => {
+        const { file, constraints, trustLevel, since, until } = call.options;
+        const patch = constraints === undefined ? undefined : readJson(constraints);
+        const body = {
+          ...(await call.readBody(file)),
+          ...given({ constraints: patch, trust_level: trustLevel, since, until }),
+        };
+        const backtest = await backtestGate(call, call.id, body as BacktestRequest);
+        if (call.print.isJson) call.print.item(backtest);
+        else printBacktest(call, backtest);
+        return undefined;
+      },
+    },
+  );
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UsageError('--constraints is no JSON. Put it in single quotes, or use --file.');
+  }
 }

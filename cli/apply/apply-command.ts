@@ -12,6 +12,7 @@ import type { ApplyOptions } from './apply-options.ts';
 import { isTemplateOf, planOf, withFutureNames } from './apply-plan.ts';
 import { openSecretsFile, PlanIsOld, runSteps, type SecretsFile } from './apply-run.ts';
 import { changesOf, type Step } from './apply-steps.ts';
+import { backtestChanged, shadowChanged } from './try-policies.ts';
 
 /** Plans in a row, none shorter than all before, that changes of others may spoil. */
 const plansMax = 3;
@@ -33,7 +34,9 @@ export async function applyFile(work: Work, options: ApplyOptions): Promise<Exit
     const steps = await planOf(work, file, account, options.prune ?? null);
     showPlan(work, steps, (text) => withFutureNames(text, file, account));
     if (steps.length === 0) return exitCode.success;
+    if (options.backtest !== undefined) await backtestChanged(work, steps, options.backtest);
     if (options.plan === true) return exitCode.changesPlanned;
+    if (options.shadow === true) return shadowChanged(work, steps, options);
     refuseLostSecrets(steps, options);
     if (!(await agreed(work, options, `Apply this to ${work.access.origin}?`))) return exitCode.failure;
     try {

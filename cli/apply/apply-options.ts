@@ -8,4 +8,7 @@ export interface ApplyOptions extends ApiOptions {
   readonly yes?: boolean;
   readonly prune?: Label;
   readonly secretsFile?: string;
+  /** A time. */
+  readonly backtest?: string;
+  readonly shadow?: boolean;
 }

@@ -9,6 +9,9 @@ import { idsWith, type Kind, type Label, type Step, stepOf } from './apply-steps
 import { planWallets } from './apply-wallets.ts';
 
 /** An id of the form of those of issuers, for one that this plan creates: the file may name it already. */
+/** As `trusted_issuers` of a plan has one that is not made yet. */
+export const isFutureIssuer = (id: string): boolean => /^iss_0{18}/.test(id);
+
 const futureIssuer = (place: number): string => `iss_${String(place).padStart(26, '0')}`;
 
 /** Of templates: they never change, and have no label. */

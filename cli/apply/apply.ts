@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { ApiCommands, asksFirst } from '../base/api-commands.ts';
+import { readSince } from '../base/backtest.ts';
 import type { CommandHost } from '../base/host.ts';
 import type { ApplyOptions } from './apply-options.ts';
 import type { Label } from './apply-steps.ts';
@@ -24,12 +25,23 @@ export function addApplyCommands(program: Command, host: CommandHost): void {
         .option(
           '--secrets-file <file>',
           'gets the secrets of new webhooks and channels, which are shown nowhere else',
+        )
+        .option(
+          '--backtest <time>',
+          'shows what each changed policy would have decided since then, such as 30d, before anybody is asked',
+          readSince,
+        )
+        .option(
+          '--shadow',
+          'puts changed policies in shadow, beside those in force, and changes nothing else',
         ),
     ),
     {
       examples: [
         'agent-trust apply -f trust.yaml',
         'agent-trust apply -f trust.yaml --plan',
+        'agent-trust apply -f trust.yaml --backtest 30d',
+        'agent-trust apply -f trust.yaml --shadow',
         'agent-trust apply -f trust.yaml --prune managed-by=apply --secrets-file hooks.jsonl --yes',
       ],
       work: async (call) => {

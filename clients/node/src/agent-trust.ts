@@ -159,7 +159,7 @@ export class AgentTrust implements Resources {
     const { status, headers, text } = outcome;
     if (status === 304) return null;
     const isReport = asked.flags.has('status') && status === 503;
-    if (status !== 200 && status !== 201 && !isReport) throw refusal(status, headers, text);
+    if (![200, 201, 202].includes(status) && !isReport) throw refusal(status, headers, text);
     if (asked.flags.has('text')) return text;
     const value = parse(text);
     if (value === null) throw refusal(status, headers, text);

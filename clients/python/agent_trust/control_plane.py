@@ -165,7 +165,7 @@ class AgentTrust(Operations):
         if answer.status == 304:
             return None
         is_report = "status" in words and answer.status == 503
-        if answer.status not in (200, 201) and not is_report:
+        if answer.status not in (200, 201, 202) and not is_report:
             raise _refusal(answer)
         if "text" in words:
             return answer.body.decode()
