@@ -51,6 +51,7 @@ describe('GET /approvals/:id', () => {
       approval_id: opened.approvalId,
       approval_url: `http://127.0.0.1:8080/console/approvals/${opened.approvalId}`,
       ...{ approval_api_url: `http://127.0.0.1:8080/v1/approvals/${opened.approvalId}`, display: null },
+      condition: null,
       ...{ status: 'pending', passport_id: passport.passport_id, agent_id: 'buyer-1', answers: [] },
       ...{ gate_id: opened.gateId, request_hash: hashOf(0xabc), permission_key: 'orders:create' },
       ...{ amount_usd: 12.345678, created_at: expect.stringMatching(/\.\d{3}Z$/) },
