@@ -22,11 +22,15 @@ const noChanges = [
   'reportMcpTools',
   'showReceipt',
   'tryToken',
+  'checkCondition',
   'beginOidcLogin',
   'beginPasskeyLogin',
   'beginPasskey',
   'readInvitation',
 ];
+
+/** Reads that are in the audit all the same. */
+const auditedReads = ['getAttestationFacts'];
 
 /** The one name without https at which there are passkeys. */
 const origin = 'http://localhost:8080';
@@ -73,7 +77,7 @@ const operationIds = () =>
 describe('every operation of the document that changes something', () => {
   it('is audited, or changes nothing of administration', () => {
     const writing = operationIds()
-      .filter(({ method }) => method !== 'GET')
+      .filter(({ id, method }) => method !== 'GET' || auditedReads.includes(id ?? ''))
       .map(({ id }) => id);
     expect(writing.toSorted()).toEqual([...auditedOperations, ...noChanges].toSorted());
   });
@@ -83,7 +87,7 @@ describe('every operation of the document that changes something', () => {
       ({ method }) => !['GET', 'HEAD', 'OPTIONS'].includes(method),
     );
     const documented = routes.filter(({ url }) => !undocumented.test(url));
-    expect(documented).toHaveLength(auditedOperations.length + noChanges.length);
+    expect(documented).toHaveLength(auditedOperations.length + noChanges.length - auditedReads.length);
   });
 
   it.each(auditedOperations)(

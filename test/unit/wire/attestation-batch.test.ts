@@ -38,6 +38,7 @@ describe('parseBatchItem', () => {
           ...{ kind: 'record', tokenHash: spooled.token_hash, federated: null },
           callerMode: spooled.caller_mode,
           took: spooled.took ?? (spooled.decision === 'PERMIT' ? null : []),
+          facts: [],
           record: {
             ...{ id: spooled.id, chainId: spooled.chain_id, passportId: spooled.passport_id },
             ...{ gateId: spooled.gate_id, decision: spooled.decision, reason: spooled.reason },
