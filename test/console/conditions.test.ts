@@ -1,7 +1,10 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, it } from 'vitest';
+import { noCarried } from '../../shared/model/attestation.ts';
+import { openingOf } from '../../shared/wire/evidence/fact.ts';
 import { until } from '../support/base/until.ts';
 import { looksGood, sharedConsole, violations, visit } from '../support/programs/console.ts';
+import { append, newRecord, ownerOf } from '../support/service/exports.ts';
 
 const world = sharedConsole();
 let page: Page;
@@ -56,4 +59,43 @@ it('a condition is written with its fault at its place, taken from an example, a
   await says('Write below /workspace.');
   await page.locator('code', { hasText: 'below-workspace' }).waitFor();
   expect(await page.locator('.steps code').allInnerTexts()).toContain('conditions');
+});
+
+it('a record shows what its decision read, and asks its gate again with it', async () => {
+  const { api } = world;
+  const conditions = [{ id: 'rows', require: 'request.arguments.limit <= 100' }];
+  const { gate_id: gateId } = await api.createGate({ constraints: { conditions } });
+  const owner = await ownerOf(api);
+  const read = [
+    ['/request/arguments/limit', 101],
+    ['/request/arguments/all', undefined],
+  ] as const;
+  const salt = Buffer.alloc(16, 1).toString('base64url');
+  const made = read.map(([path, value]) => ({ path, ...openingOf(path, salt, value) }));
+  const facts = made.map(({ path, commitment }) => ({ path, commitment }));
+  const about = {
+    passport: { id: (await api.issuePassport()).passport_id, owner },
+    gateId,
+    gateOwner: owner,
+  };
+  const record = newRecord(api, about, {
+    policyHash: null,
+    asserted: false,
+    carried: { ...noCarried, facts },
+  });
+  await append(api, [{ ...record, facts: made.map(({ opening }) => opening) }]);
+  await visit(page, `/attestations/${record.record.id}`);
+  await page.getByRole('row', { name: '/request/arguments/limit not shown' }).waitFor();
+  await button('Show the values').click();
+  await page.getByRole('row', { name: '/request/arguments/limit 101' }).waitFor();
+  await page.getByRole('row', { name: '/request/arguments/all absent' }).waitFor();
+  await looksGood(page, 'attestation-facts');
+  await page.getByRole('link', { name: 'Ask the gate again with these values' }).click();
+  const more = field('More of the request');
+  expect(JSON.parse(await more.inputValue())).toEqual({ arguments: { limit: 101 } });
+  await button('Ask').click();
+  await page.locator('code', { hasText: 'rows' }).waitFor();
+  await more.fill('{ "arguments": { "limit": 100 } }');
+  await button('Ask').click();
+  await says('It would be permitted');
 });

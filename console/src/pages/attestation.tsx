@@ -13,6 +13,7 @@ import { Time } from '../ui/time.tsx';
 import { PermitOutcome } from './permit-outcome.tsx';
 import { PolicyInForce } from './policy-in-force.tsx';
 import { RecordChain } from './record-chain.tsx';
+import { RecordFacts } from './record-facts.tsx';
 
 /** How many records around one are shown of its chain. */
 const shownOfChain = 20;
@@ -93,6 +94,7 @@ export default function AttestationPage(): ReactNode {
         {shown.decision === 'PERMIT' && shown.resolution === null && !shown.test ? (
           <PermitOutcome id={shown.id} />
         ) : null}
+        {shown.facts?.length ? <RecordFacts record={shown} /> : null}
         {shown.policy_hash && shown.gate_id ? (
           <PolicyInForce gateId={shown.gate_id} hash={shown.policy_hash} />
         ) : null}

@@ -1,4 +1,6 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
+import { useAddress } from '../api/address.ts';
 import { api, type GateTest } from '../api/client.ts';
 import { useSession } from '../api/session.tsx';
 import { useAction } from '../ui/action.ts';
@@ -7,8 +9,9 @@ import { Select, TextArea, TextField } from '../ui/field.tsx';
 import { Form } from '../ui/form.tsx';
 import { count, usd, words } from '../ui/format.ts';
 import { JsonView } from '../ui/json-view.tsx';
-import { Card, Empty, Problem } from '../ui/page.tsx';
+import { Card, Empty, Problem, Waiting } from '../ui/page.tsx';
 import { Time } from '../ui/time.tsx';
+import { factsQuery, requestOf } from './record-facts.tsx';
 
 /** What each check looks at, in the order in which they are made. */
 const checks: Readonly<Record<string, string>> = {
@@ -26,17 +29,52 @@ const checks: Readonly<Record<string, string>> = {
   approval: 'Whether a person must approve it',
 };
 
-/** Asks what the gate would decide. It counts nowhere; the record is marked as a test. */
+/** What is asked first. */
+interface First {
+  readonly permission: string;
+  readonly amount: string;
+  readonly domain: string;
+  readonly context: string;
+}
+
+const usual: First = { permission: 'orders:create', amount: '', domain: '', context: '' };
+
+/** Asks what the gate would decide; as a record did, where the address names one. */
 export function GatePlayground({ gateId }: { readonly gateId: string }): ReactNode {
+  const id = useAddress().search['record'];
+  const client = useQueryClient();
+  const query = useQuery({
+    queryKey: ['facts', 'with its record', id],
+    queryFn: async (): Promise<First> => {
+      const { permission_key, amount_micro_usd, domain } = await api.attestations.get(id ?? '');
+      const { facts } = await client.fetchQuery(factsQuery(id ?? ''));
+      return {
+        permission: permission_key ?? '',
+        amount: amount_micro_usd === null ? '' : String(amount_micro_usd / 1e6),
+        domain: domain ?? '',
+        context: requestOf(facts),
+      };
+    },
+    enabled: id !== undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (id === undefined) return <Playground gateId={gateId} first={usual} />;
+  if (query.isPending) return <Waiting what="the record" />;
+  if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  return <Playground key={id} gateId={gateId} first={query.data} />;
+}
+
+/** It counts nowhere; the record is marked as a test. */
+function Playground({ gateId, first }: { readonly gateId: string; readonly first: First }): ReactNode {
   const { may } = useSession();
   const canIssue = may('passports:issue');
   const [source, setSource] = useState(canIssue ? 'new' : 'token');
   const [token, setToken] = useState('');
-  const [permission, setPermission] = useState('orders:create');
+  const [permission, setPermission] = useState(first.permission);
   const [tier, setTier] = useState('L1');
-  const [amount, setAmount] = useState('');
-  const [domain, setDomain] = useState('');
-  const [context, setContext] = useState('');
+  const [amount, setAmount] = useState(first.amount);
+  const [domain, setDomain] = useState(first.domain);
+  const [context, setContext] = useState(first.context);
   const [fault, setFault] = useState<string | null>(null);
 
   const tokenOf = async (): Promise<string> => {
