@@ -182,6 +182,7 @@ const passport: VerifiedPassport = {
   digests: digestWordsOf(passportId, issuerId, accountId),
   owner: null,
   user: null,
+  userKey: null,
   actors: [],
   source: null,
   among: '',
@@ -211,7 +212,7 @@ function takeFromView(): HeldView {
 function takeByName(): string {
   let last = '';
   for (const limit of [...limitedGate.spendWindows, ...limitedGate.rateWindows]) {
-    last = counterKey(counterOf(limit, limitedGate.gateId, passportId));
+    last = counterKey(counterOf(limit, limitedGate.gateId, { passportId, userKey: null }));
     must(plainBook.get(`${last} ${limit.window}`), 'each window is in the book').lease.take(1);
   }
   return last;

@@ -6,6 +6,7 @@ export const approvalColumns: Columns<Approval> = {
   approval: 'approval_id',
   status: 'status',
   agent: 'agent_id',
+  for: 'user',
   permission: 'permission_key',
   usd: 'amount_usd',
   gate: 'gate_id',

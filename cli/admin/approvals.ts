@@ -12,12 +12,14 @@ export function addApprovalCommands(program: Command, host: CommandHost): void {
   const approvals = program.command('approvals').description('approvals: requests that wait for a person');
   const api = new ApiCommands(host);
   api.list(
-    lists(approvals.command('list').description('approvals, newest first')).addOption(
-      choice('--status <status>', 'only these', ['pending', 'approved', 'denied', 'expired', 'used']),
-    ),
+    lists(approvals.command('list').description('approvals, newest first'))
+      .addOption(
+        choice('--status <status>', 'only these', ['pending', 'approved', 'denied', 'expired', 'used']),
+      )
+      .option('--user <text>', 'for this person'),
     {
       examples: ['agent-trust approvals list --status pending'],
-      filter: ({ status }: { status?: Approval['status'] }) => ({ status }),
+      filter: ({ status, user }: { status?: Approval['status']; user?: string }) => ({ status, user }),
       page: ({ client }, query) => client.approvals.list(query),
       columns: approvalColumns,
     },

@@ -23,6 +23,7 @@ import { noteHints } from '../events/note-hints.ts';
 import { databaseNowMs } from '../storage/database-clock.ts';
 import { readPage } from '../storage/read-page.ts';
 import { isUniqueViolation } from '../storage/unique-violation.ts';
+import { userOfApproval } from '../storage/user-of-approval.ts';
 import { withAnswers, withOwnAnswers } from './answer-store.ts';
 import { approvalsLimits } from './limits.ts';
 import { type Answerer, waitsForAnswerOf } from './waits-for.ts';
@@ -43,6 +44,8 @@ export interface StoredApproval extends Approval {
   readonly isAsserted: boolean;
   /** What the shadow of its gate said to the first request; null: there was none. */
   readonly shadow: ShadowVerdict | null;
+  /** See ApprovalBinding. */
+  readonly tokenUser: string;
 }
 
 /** An approval without the answers of people, which lie in a table of their own. */
@@ -60,6 +63,8 @@ export interface ApprovalBinding {
   /** `Gate.policyVersion`. */
   readonly gateVersion: number;
   readonly requestHash: string;
+  /** For whom the token says that its agent acts; empty: nobody, or it is a passport of this service. */
+  readonly tokenUser: string;
 }
 
 /** The state of a presented approval, as seen by the request that presents it. */
@@ -76,11 +81,31 @@ const columns = (sql: Database | Transaction) => sql`
   resolved_at_ms AS "resolvedAtMs", resolved_by AS "resolvedBy", note,
   constraints_evaluated AS "constraintsEvaluated", pii, passport_account_id AS "passportAccountId",
   passport_mode AS "passportMode", gate_account_id AS "gateAccountId", gate_mode AS "gateMode",
-  expires_in_ms AS "expiresInMs", holds, requesters, asserted AS "isAsserted", shadow, conditions`;
+  expires_in_ms AS "expiresInMs", holds, requesters, asserted AS "isAsserted", shadow, conditions,
+  token_user AS "tokenUser", ${userOfApproval(sql, 'approvals')} AS "user"`;
+
+/** `userOfApproval` of one that is about to be opened. */
+export async function findUser(
+  tx: Transaction,
+  {
+    passport,
+    gate,
+    tokenUser,
+  }: Record<'passport' | 'gate', Pick<Owner, 'accountId'>> & {
+    readonly passport: { readonly passportId: PassportId };
+    readonly tokenUser: string;
+  },
+): Promise<string | null> {
+  if (passport.accountId !== gate.accountId) return null;
+  if (tokenUser !== '') return tokenUser;
+  const [row] = await tx<{ user: string | null }[]>`
+    SELECT for_user AS "user" FROM passports WHERE passport_id = ${passport.passportId}`;
+  return row?.user ?? null;
+}
 
 const isBoundTo = (sql: Database | Transaction, to: ApprovalBinding) => sql`
   passport_id = ${to.passportId} AND gate_id = ${to.gateId} AND gate_version = ${to.gateVersion}
-  AND request_hash = ${to.requestHash}`;
+  AND request_hash = ${to.requestHash} AND token_user = ${to.tokenUser}`;
 
 /** Whether its time is over at that moment: reads compute expiry, which is written a little later. */
 const isOver = (
@@ -113,7 +138,8 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
     INSERT INTO approvals (
       approval_id, status, passport_id, agent_id, gate_id, gate_version, request_hash, permission_key,
       amount_micro_usd, constraints_evaluated, pii, passport_account_id, passport_mode, gate_account_id, gate_mode,
-      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms, display, requesters, asserted, shadow, conditions)
+      created_at_ms, expires_in_ms, expires_at_ms, holds, due_at_ms, display, requesters, asserted, shadow, conditions,
+      token_user)
     VALUES (
       ${approval.approvalId}, ${approval.status}, ${approval.passportId}, ${approval.agentId}, ${approval.gateId},
       ${approval.gateVersion}, ${approval.requestHash}, ${approval.permissionKey}, ${approval.amountMicroUsd},
@@ -124,7 +150,7 @@ export async function insertApproval(tx: Transaction, approval: StoredApproval):
       ${approval.display === null ? null : JSON.stringify(approval.display)}::text::jsonb,
       ${approval.requesters === null ? null : [...approval.requesters]}::text[], ${approval.isAsserted},
       ${approval.shadow === null ? null : JSON.stringify(approval.shadow)}::text::json,
-      ${approval.conditions === null ? null : [...approval.conditions]}::text[])
+      ${approval.conditions === null ? null : [...approval.conditions]}::text[], ${approval.tokenUser})
     ON CONFLICT DO NOTHING`;
   return inserted.count === 1;
 }
@@ -178,9 +204,10 @@ export async function findPendingIds(
       ${of.map(({ passportId }) => passportId)}::text[],
       ${of.map(({ gateId }) => gateId)}::text[],
       ${of.map(({ gateVersion }) => gateVersion)}::bigint[],
-      ${of.map(({ requestHash }) => requestHash)}::text[]
-    ) AS b (passport_id, gate_id, gate_version, request_hash)
-      USING (passport_id, gate_id, gate_version, request_hash)
+      ${of.map(({ requestHash }) => requestHash)}::text[],
+      ${of.map(({ tokenUser }) => tokenUser)}::text[]
+    ) AS b (passport_id, gate_id, gate_version, request_hash, token_user)
+      USING (passport_id, gate_id, gate_version, request_hash, token_user)
     WHERE status = 'pending'`;
   return rows.map(({ approvalId }) => approvalId);
 }
@@ -422,12 +449,15 @@ export async function listApprovals(
   {
     status,
     waitsFor,
+    user,
     page,
     nowMs,
   }: {
     readonly status: ApprovalStatus | null;
     /** Only those that wait for this caller's answer. Null: all. */
     readonly waitsFor: Answerer | null;
+    /** Only those for whom an agent acts. Null: all. */
+    readonly user: string | null;
     readonly page: PagePlace;
     readonly nowMs: UnixMillis;
   },
@@ -435,7 +465,8 @@ export async function listApprovals(
   const where = sql`
     gate_account_id = ${owner.accountId} AND gate_mode = ${owner.mode}
     ${status === null ? sql`` : sql`AND ${hasStatusAt(sql, status, nowMs)}`}
-    ${waitsFor === null ? sql`` : sql`AND ${waitsForAnswerOf(sql, waitsFor)}`}`;
+    ${waitsFor === null ? sql`` : sql`AND ${waitsForAnswerOf(sql, waitsFor)}`}
+    ${user === null ? sql`` : sql`AND ${userOfApproval(sql, 'approvals')} = ${user}`}`;
   return readPage(page, {
     count: () => sql<{ total: number }[]>`SELECT count(*) AS total FROM approvals WHERE ${where}`,
     rows: async (limit) => {

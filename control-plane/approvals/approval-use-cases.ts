@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import { invalidRequest } from '../../shared/errors/api-error.ts';
 import { holdsScope } from '../../shared/model/scopes.ts';
 import { type ApprovalListQuery, renderApproval } from '../../shared/wire/api/approval.ts';
+import { canonicalName } from '../../shared/wire/api/email.ts';
 import { placePage, renderPage } from '../../shared/wire/api/paging.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import type { Caller } from '../http/caller.ts';
@@ -24,8 +25,11 @@ export const listApprovalsUseCase = {
       throw invalidRequest('waiting_for', 'waiting_for=me lists pending approvals. Leave status out.');
     const status = waitingFor === undefined ? (query.status ?? null) : 'pending';
     const waitsFor = waitingFor === undefined ? null : await answererOf(deps, caller);
-    const page = placePage(query, caller, 'approvals', [status, waitsFor === null ? null : caller.actor.id]);
-    const found = await listApprovals(deps.sql, caller, { status, waitsFor, page, nowMs: deps.clock.now() });
+    const user = canonicalName(query.user ?? null);
+    const asker = waitsFor === null ? null : caller.actor.id;
+    const page = placePage(query, caller, 'approvals', [status, asker, user]);
+    const nowMs = deps.clock.now();
+    const found = await listApprovals(deps.sql, caller, { status, waitsFor, user, page, nowMs });
     return renderPage(found, page, (approval) => renderApproval(approval, deps.baseUrl));
   },
 } as const satisfies UseCase<AppendingDeps, Static<typeof ApprovalListQuery>, object>;

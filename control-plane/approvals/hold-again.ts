@@ -1,6 +1,7 @@
 import { compileSpendWindows } from '../../shared/decision/compile-windows.ts';
 import type { DrawnWindow } from '../../shared/decision/windows-of.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { partOfGate } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
 import { moveUnits } from '../book/ledger.ts';
@@ -44,7 +45,7 @@ const nameOf = ({ counter, window }: Pick<DrawnWindow, 'counter' | 'window'>): s
 /** Of gate, passport and wallets; null: the gate is another by now, or a wallet is frozen. */
 async function readLimits(
   tx: Transaction,
-  { gateId, gateVersion, passportId }: StoredApproval,
+  { gateId, gateVersion, passportId, holds }: StoredApproval,
 ): Promise<ReadonlyMap<string, DrawnWindow> | null> {
   const [row] = await tx<{ ofGate: unknown; ofPassport: unknown }[]>`
     SELECT g.constraints AS "ofGate", p.constraints AS "ofPassport" FROM gates g, passports p
@@ -53,10 +54,12 @@ async function readLimits(
   if (row === undefined) return null;
   const spendOf = (stored: unknown, of: 'gate' | 'passport') =>
     compileSpendWindows(readStoredConstraints(stored, of).spendLimits, of);
+  // Of what limits per user counted, its holds say for whom.
+  const [userKey = null] = holds.flatMap(({ counter }) => partOfGate(counter, gateId)?.userKey ?? []);
   const { windows, isFrozen } = await findMoneyWindows(
     tx,
     { gateId, spendWindows: spendOf(row.ofGate, 'gate') },
-    { passportId, spendWindows: spendOf(row.ofPassport, 'passport') },
+    { passportId, userKey, spendWindows: spendOf(row.ofPassport, 'passport') },
   );
   return isFrozen ? null : new Map(windows.map((each) => [nameOf(each), each]));
 }

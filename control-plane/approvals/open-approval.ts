@@ -26,6 +26,7 @@ import {
   deleteApproval,
   findBoundApproval,
   findPendingApproval,
+  findUser,
   insertApproval,
   type StoredApproval,
   writeOverdue,
@@ -54,6 +55,8 @@ export interface NewApproval {
   readonly askedBy: string | null;
   /** Whom the token names; null: nobody, or as the passport's row has it. */
   readonly owner: string | null;
+  /** For whom the token says that its agent acts (`ApprovalBinding`). */
+  readonly tokenUser: string;
   /** It names its passport without the token (contract §16). */
   readonly isAsserted: boolean;
   /** See StoredApproval. */
@@ -105,7 +108,8 @@ export async function openApproval(
   deps: Pick<AppendingDeps, 'random' | 'baseUrl'>,
   wanted: NewApproval,
 ): Promise<OpenedApproval | null> {
-  const approval = { ...toApproval(wanted), requesters: await requestersOf(tx, wanted) };
+  const user = await findUser(tx, wanted);
+  const approval = { ...toApproval(wanted), user, requesters: await requestersOf(tx, wanted) };
   const { approvalId } = approval;
   // A round fails only if another transaction has just ended, so two are hardly ever needed.
   for (let round = 0; round < roundsMax; round++) {
@@ -160,7 +164,7 @@ async function isTaken(tx: Transaction, approvalId: ApprovalId): Promise<boolean
   return rows.length > 0;
 }
 
-function toApproval(wanted: NewApproval): Omit<StoredApproval, 'requesters'> {
+function toApproval(wanted: NewApproval): Omit<StoredApproval, 'requesters' | 'user'> {
   const { passport, gate, holds, expiresInMs, nowMs } = wanted;
   assert(expiresInMs > 0 && expiresInMs <= limits.approvalExpiryMsMax, 'an approval waits a bounded time');
   assert(holds.length <= limits.approvalHoldsMax, 'an approval holds units of a bounded number of windows');
@@ -196,6 +200,7 @@ function toApproval(wanted: NewApproval): Omit<StoredApproval, 'requesters'> {
     gateMode: gate.mode,
     isAsserted: wanted.isAsserted,
     shadow: wanted.shadow,
+    tokenUser: wanted.tokenUser,
     expiresInMs,
     holds,
   };

@@ -5,8 +5,8 @@ import type { AttestationRecord } from '../../shared/model/attestation.ts';
 import type { GateId, PassportId } from '../../shared/model/ids.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import type { CounterKey } from '../../shared/quota/counter.ts';
-import { type WindowName, windowAt, windowKey } from '../../shared/quota/window.ts';
+import { partOfGate } from '../../shared/quota/counter.ts';
+import { windowAt, windowKey } from '../../shared/quota/window.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
 import type { BaseDeps } from '../base/deps.ts';
@@ -14,6 +14,7 @@ import { distinct } from '../storage/distinct.ts';
 import { tryStoredConstraints } from '../storage/stored-constraints.ts';
 import { type AlertTerms, alertWhereDue, type ChangedSum, isOfWallet, sumOfLanes } from './alert-on-spend.ts';
 import { changeOf, entriesOf } from './entry.ts';
+import { findSources, type MoneySource, nameOfSource } from './find-sources.ts';
 import type { UnitsSource } from './held-units.ts';
 import { approvalOf, type Posting } from './post.ts';
 import { addToSums, type SumChange, spentMax } from './spend-sums.ts';
@@ -62,17 +63,18 @@ async function countMoney(
   const moved = appended.map((each) => ({ ...each, postings: postingsOf(each) }));
   const sums = new Map<string, Sum>();
   for (const each of moved) addToPolicies(sums, policies, each);
-  const ofWallets = moved.filter(
-    ({ isInWallet, attestation }) => isInWallet || attestation.resolution !== null,
+  const bySource = moved.filter(
+    (each) => each.isInWallet || each.attestation.resolution !== null || perUserOf(policies, each).length > 0,
   );
-  const postings = ofWallets.flatMap((each) =>
-    each.postings.map((posting) => ({ posting, atMs: each.attestation.timestampMs })),
-  );
-  const sources = await findWalletSources(
-    tx,
-    postings.map(({ posting }) => posting),
-  );
-  for (const each of postings) addToWallets(sums, sources, each);
+  const sources = new Map<string, MoneySource[]>();
+  const postings = bySource.flatMap((each) => each.postings);
+  const asked = {
+    moneyFrom: postings.flatMap(({ from }) => from),
+    approvals: postings.map(({ approvalId }) => approvalId),
+  };
+  for (const each of await findSources(tx, asked))
+    sources.set(each.name, [...(sources.get(each.name) ?? []), each]);
+  for (const each of bySource) addBySource(sums, sources, each, perUserOf(policies, each));
   const changes = [...sums.values()].filter(({ spent, held }) => spent !== 0 || held !== 0);
   const unalerted = await addToSums(tx, changes);
   await alertWhereDue(tx, deps, unalerted, sums);
@@ -140,59 +142,49 @@ function addToPolicies(
   }
 }
 
-interface WalletSource {
-  /** Of a lease, a window or an approval. */
-  readonly name: string;
-  readonly counter: CounterKey;
-  readonly window: WindowName;
-  readonly startsAtMs: UnixMillis;
-}
-
-function addToWallets(
+/**
+ * What a posting moves in windows that only its sources tell: those of wallets, and of the gate's limits per
+ * user, whose record does not say for whom its agent acted.
+ */
+function addBySource(
   sums: Map<string, Sum>,
-  sources: ReadonlyMap<string, readonly WalletSource[]>,
-  { posting, atMs: latestMs }: { readonly posting: Posting; readonly atMs: UnixMillis },
+  sources: ReadonlyMap<string, readonly MoneySource[]>,
+  { attestation: { gateId, passportId, timestampMs: latestMs }, counts, postings }: MoneyRecord,
+  perUser: readonly PolicyWindow[],
 ): void {
-  const names = [...posting.from.map(nameOf), ...(posting.approvalId === null ? [] : [posting.approvalId])];
-  const drawn = new Set(names.flatMap((name) => sources.get(name) ?? []));
-  const change = changeOf(posting.entries);
-  for (const { counter, window: name, startsAtMs } of drawn) {
-    const window = windowAt(name, startsAtMs);
-    addUp(sums, { counter: sumOfLanes(counter), window, isExact: true, terms: null, latestMs }, change);
+  for (const posting of postings) {
+    const names = [
+      ...posting.from.map(nameOfSource),
+      ...(posting.approvalId === null ? [] : [posting.approvalId]),
+    ];
+    const drawn = new Set(names.flatMap((name) => sources.get(name) ?? []));
+    const change = changeOf(posting.entries);
+    for (const { counter, window: name, startsAtMs } of drawn) {
+      const window = windowAt(name, startsAtMs);
+      if (isOfWallet(counter)) {
+        addUp(sums, { counter: sumOfLanes(counter), window, isExact: true, terms: null, latestMs }, change);
+        continue;
+      }
+      const isCounted = counts && gateId !== null && partOfGate(counter, gateId) !== null;
+      const found = isCounted ? perUser.find(({ limit }) => limit.window === name) : undefined;
+      if (found === undefined) continue;
+      const of = { gate_id: gateId, passport_id: passportId, wallet_id: null };
+      const terms = { limit: found.limit.limit, alertAt: found.by.alertAt, owner: found.by.owner, of };
+      addUp(sums, { counter, window, isExact: false, terms, latestMs }, { ...change, held: 0 });
+    }
   }
 }
 
-const nameOf = (source: UnitsSource): string =>
-  typeof source === 'number' ? String(source) : source.join(' ');
+interface PolicyWindow {
+  readonly limit: WindowLimit;
+  readonly by: SpendLimits;
+}
 
-/** Windows of wallets by the names of their sources. A lease that is gone has left what it was. */
-async function findWalletSources(
-  tx: Transaction,
-  postings: readonly Posting[],
-): Promise<ReadonlyMap<string, readonly WalletSource[]>> {
-  const found = new Map<string, WalletSource[]>();
-  const keep = (each: WalletSource) => found.set(each.name, [...(found.get(each.name) ?? []), each]);
-  const sources = new Map(postings.flatMap(({ from }) => from).map((source) => [nameOf(source), source]));
-  const leases: number[] = [];
-  for (const [name, source] of sources) {
-    if (typeof source === 'number') leases.push(source);
-    else if (isOfWallet(source[0]))
-      keep({ name, counter: source[0], window: source[1], startsAtMs: source[2] });
-  }
-  const approvals = distinct(postings.map(({ approvalId }) => approvalId));
-  if (leases.length + approvals.length === 0) return found;
-  const rows = await tx<WalletSource[]>`
-    SELECT lease_id::text AS name, counter, window_name AS window, starts_at_ms AS "startsAtMs" FROM quota_leases
-    WHERE lease_id = ANY(${leases}::bigint[]) AND counter LIKE 'wallet!_spend:%' ESCAPE '!'
-    UNION ALL
-    SELECT lease_id::text, counter, window_name, starts_at_ms FROM former_leases
-    WHERE lease_id = ANY(${leases}::bigint[]) AND counter LIKE 'wallet!_spend:%' ESCAPE '!'
-    UNION ALL
-    SELECT approval_id, h->>'counter', h->>'window', (h->>'startsAtMs')::bigint
-    FROM approvals, jsonb_array_elements(holds) AS h
-    WHERE approval_id = ANY(${approvals}::text[]) AND h->>'counter' LIKE 'wallet!_spend:%' ESCAPE '!'`;
-  for (const row of rows) keep(row);
-  return found;
+/** The limits of the record's gate that count money for each user. */
+function perUserOf(policies: FoundLimits, { attestation: { gateId } }: MoneyRecord): readonly PolicyWindow[] {
+  const by = gateId === null ? undefined : policies.get(gateId);
+  if (by === undefined) return [];
+  return by.spendWindows.flatMap((limit) => (limit.per === 'user' ? [{ limit, by }] : []));
 }
 
 /** The currently configured limits on the money of a gate or a passport. */
@@ -229,6 +221,8 @@ async function findSpendLimits(tx: Transaction, of: readonly MovingRecord[]): Pr
   );
 }
 
+const isNotPerUser = ({ per }: WindowLimit): boolean => per !== 'user';
+
 /** The windows of these limits that money of the passport at the gate counts in, each with its limits. */
 function countedWindows(
   { gateId, passportId }: { readonly gateId: GateId | null; readonly passportId: PassportId },
@@ -237,7 +231,8 @@ function countedWindows(
   const ofGate = gateId === null ? undefined : limits.get(gateId);
   const ofPassport = limits.get(passportId);
   const { spend } = windowsOf({
-    gate: gateId === null ? null : { gateId, spendWindows: ofGate?.spendWindows ?? [] },
+    // What counts for each user is counted by its sources.
+    gate: gateId === null ? null : { gateId, spendWindows: ofGate?.spendWindows.filter(isNotPerUser) ?? [] },
     passport: { passportId, spendWindows: ofPassport?.spendWindows ?? [] },
   });
   return spend.map((drawn) => {

@@ -5,6 +5,7 @@ import type { UnixMillis } from '../../shared/model/time.ts';
 import type { Database, Transaction } from '../base/database.ts';
 import type { Claim, Claimed, Queues } from '../outbox/outbox.ts';
 import { takesNow } from '../outbox/queues.ts';
+import { userOfApproval } from '../storage/user-of-approval.ts';
 import { channelsLimits } from './limits.ts';
 import type { SpokenFor } from './notice.ts';
 import { allowanceOf, paceAfter } from './pace.ts';
@@ -165,7 +166,7 @@ const fateOf = (sql: Database | Transaction, nowMs: UnixMillis) => sql`
   END`;
 
 const approvalColumns = (sql: Database | Transaction) => sql`
-  a.approval_id AS "approvalId", a.status, a.passport_id AS "passportId", a.agent_id AS "agentId",
+  a.approval_id AS "approvalId", a.status, a.passport_id AS "passportId", a.agent_id AS "agentId", ${userOfApproval(sql, 'a')} AS "user",
   a.gate_id AS "gateId", a.gate_version AS "gateVersion", a.request_hash AS "requestHash",
   a.permission_key AS "permissionKey", a.amount_micro_usd AS "amountMicroUsd", a.display,
   a.created_at_ms AS "createdAtMs", a.expires_at_ms AS "expiresAtMs", a.resolved_at_ms AS "resolvedAtMs",

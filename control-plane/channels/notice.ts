@@ -66,6 +66,7 @@ export function noticeOf(facts: NoticeFacts): Notice {
     facts: lines([
       ['Amount', amountMicroUsd === null ? null : usdText(amountMicroUsd)],
       ['Agent', agent],
+      ['For', approval.user],
       ['Gate', names.gateName ?? approval.gateId],
       ['Permission', permissionKey],
       ['Answered by', approval.resolvedBy === null ? null : (names.resolverName ?? approval.resolvedBy)],

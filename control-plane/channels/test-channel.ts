@@ -84,6 +84,7 @@ const sample = (nowMs: UnixMillis): Approval => ({
   status: 'pending',
   passportId: 'pass_00000000000000000000000000' as PassportId,
   agentId: 'sample-agent',
+  user: null,
   gateId: 'gate_00000000000000000000000000' as GateId,
   gateVersion: 1,
   requestHash: `sha256:${'0'.repeat(64)}`,

@@ -1,7 +1,7 @@
 import { mayBePending } from '../../shared/decision/check-approval.ts';
 import { isForAMoment } from '../../shared/decision/check-windows.ts';
 import { decide, permitCharge } from '../../shared/decision/decide.ts';
-import type { Charge, Decision, RequestFacts } from '../../shared/decision/facts.ts';
+import type { Charge, Decision, RequestFacts, VerifiedPassport } from '../../shared/decision/facts.ts';
 import { Run, type RunAnswer, type RunEffect, type RunEvent } from '../../shared/decision/run.ts';
 import { decideShadow, type ShadowVerdict } from '../../shared/decision/shadow.ts';
 import { must } from '../../shared/errors/assert.ts';
@@ -185,6 +185,7 @@ export class CheckRun {
       display: displayOnApproval(request.display, policy.pii),
       askedBy: this.call.caller.actor.id,
       owner: passport?.owner ?? null,
+      tokenUser: passport === null ? '' : tokenUserOf(passport),
       isAsserted: this.call.verdict.kind === 'named',
       shadow: this.#shadow(),
       constraintsEvaluated: decision.evaluated,
@@ -306,13 +307,15 @@ export class CheckRun {
       gateId: gate.gateId,
       gateVersion: gate.policyVersion,
       requestHash: request.requestHash,
+      tokenUser: tokenUserOf(passport),
     };
   }
 
   /** Equal for all copies of the request; null: the request has no key, so a lookalike is no copy. */
   #copyName({ kind }: RunEffect): string | null {
     const { passport, gate, request } = this.input;
-    const of = `${passport?.passportId} ${gate?.gateId} ${request.requestHash}`;
+    const user = passport === null ? '' : tokenUserOf(passport);
+    const of = `${passport?.passportId} ${gate?.gateId} ${request.requestHash} ${user}`;
     if (kind === 'settle_suspend') return of;
     return this.#key === null ? null : `${of} ${this.#key.idempotencyKey}`;
   }
@@ -340,6 +343,9 @@ const mayBeShort = ({ outcome }: Decision, { standingApprovals }: DrawnWindows):
 /** How much of a limit is lent matters only if the limit was missed. */
 export const needsLent = (decision: Decision | null): boolean =>
   decision?.limitMiss != null && missesWindow(decision) && !isForAMoment(decision.limitMiss);
+
+/** Of a passport of this service its row says it. */
+const tokenUserOf = ({ user, source }: VerifiedPassport): string => (source === null ? '' : (user ?? ''));
 
 /** A key is scoped to a verified passport, and means nothing without one. */
 const keyOf = ({ caller }: EnforcementCall, { request, passport, gate }: CheckInput): PermitKey | null =>

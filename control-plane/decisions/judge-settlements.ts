@@ -109,6 +109,7 @@ export const judgeSuspends = (
         shadow: parseCarried({ shadow: settlement.shadow })?.shadow ?? null,
         askedBy: settlement.asked_by === undefined ? null : (settlement.asked_by ?? sender.keyId),
         owner: settlement.owner ?? null,
+        tokenUser: settlement.user ?? '',
         constraintsEvaluated: settlement.constraints_evaluated,
         conditions: settlement.conditions ?? null,
         pii: settlement.pii,

@@ -82,6 +82,7 @@ export const bindingTo = (settled: SettledRequest & { readonly gate_id: GateId }
   gateId: settled.gate_id,
   gateVersion: settled.gate_version,
   requestHash: settled.request_hash,
+  tokenUser: settled.user ?? '',
 });
 
 /**

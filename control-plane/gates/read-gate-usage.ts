@@ -1,3 +1,4 @@
+import { userKeyOf } from '../../shared/crypto/federated-id.ts';
 import { compileRateWindows, compileSpendWindows } from '../../shared/decision/compile-windows.ts';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import type { Constraints } from '../../shared/model/constraints.ts';
@@ -16,15 +17,22 @@ import { findGate } from './gate-store.ts';
 
 /**
  * Current usage of the limits that apply at the gate: its own, and with a passport that the caller owns and
- * may read also the passport's. A limit counted per passport has numbers only if a passport is named. Throws
+ * may read also the passport's. A limit counted per passport has numbers only if a passport is named, and one
+ * per user only if such a passport says, or the caller of one of another issuer, for whom it acts. Throws
  * `gate_not_found`.
  */
 export async function readGateUsage(
   sql: Database,
   caller: Caller,
-  of: { readonly gateId: GateId; readonly passportId: PassportId | null; readonly nowMs: UnixMillis },
+  of: {
+    readonly gateId: GateId;
+    readonly passportId: PassportId | null;
+    /** Of a passport of another issuer, whose tokens name one each. */
+    readonly user: string | null;
+    readonly nowMs: UnixMillis;
+  },
 ): Promise<readonly LimitUsage[]> {
-  const { gateId, passportId, nowMs } = of;
+  const { gateId, passportId, user, nowMs } = of;
   const gate = await findGate(sql, caller, gateId);
   if (gate === null) throw new ApiError('gate_not_found');
   const readsPassports = holdsScope(caller.scopes, 'passports:read');
@@ -34,9 +42,13 @@ export async function readGateUsage(
     ...windowsOf(gate.constraints, 'gate'),
     ...(passport === null ? [] : windowsOf(passport.constraints, 'passport')),
   ];
+  const actsFor = passport?.isFederated === true ? user : (passport?.user ?? null);
+  const userKey = passport === null || actsFor === null ? null : userKeyOf(passport.issuerId, actsFor);
   const counterIn = (limit: WindowLimit): CounterKey | null => {
     if (limit.per === 'gate') return counterKey({ kind: kindOfGate(limit), gateId, passportId: null });
-    return passportId === null ? null : counterKey(counterOf(limit, gateId, passportId));
+    if (passportId === null) return null;
+    if (limit.per === 'user' && passport === null) return null;
+    return counterKey(counterOf(limit, gateId, { passportId, userKey }));
   };
   const counted = limits.flatMap((limit) => {
     const counter = counterIn(limit);

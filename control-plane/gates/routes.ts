@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { ApiError } from '../../shared/errors/api-error.ts';
 import { renderTime } from '../../shared/model/time.ts';
 import { ConditionCheck, ConditionCheckBody } from '../../shared/wire/api/conditions.ts';
+import { canonicalName } from '../../shared/wire/api/email.ts';
 import {
   GateAnswer,
   GateCreation,
@@ -239,11 +240,14 @@ function readRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
         schema: { params: IdParams, querystring: GateUsageQuery, response: { 200: GateUsageAnswer } },
       },
       async (request) => {
-        const { passport_id: passport } = request.query;
+        const { passport_id: passport, user } = request.query;
         const gateId = gateIdOf(request.params.id);
         const passportId = passport === undefined ? null : pathId('pass', passport, 'passport_not_found');
         const nowMs = deps.clock.now();
-        const usages = await readGateUsage(deps.sql, callerOf(request), { gateId, passportId, nowMs });
+        const usages = await readGateUsage(deps.sql, callerOf(request), {
+          ...{ gateId, passportId, nowMs },
+          user: canonicalName(user ?? null),
+        });
         return {
           gate_id: gateId,
           passport_id: passportId,

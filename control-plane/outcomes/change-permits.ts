@@ -246,7 +246,13 @@ async function carryOut(
     // It came alone.
     const charged = moves.find(({ chargeMicroUsd }) => chargeMicroUsd > 0);
     const ask =
-      charged === undefined ? null : await chargeMore.find(tx, charged.found.record, { ...charged, nowMs });
+      charged === undefined
+        ? null
+        : await chargeMore.find(tx, charged.found.record, {
+            ...charged,
+            moneyFrom: charged.found.moneyFrom ?? [],
+            nowMs,
+          });
     const records = moves.map(
       (move): NewRecord => ({ ...move.record, postings: postingsOfMove(move, ask?.held(0) ?? []) }),
     );

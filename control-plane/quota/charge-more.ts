@@ -1,15 +1,20 @@
+import { userKeyOf } from '../../shared/crypto/federated-id.ts';
 import { demandsApproval } from '../../shared/decision/check-approval.ts';
 import { compileApprovals } from '../../shared/decision/compile-approvals.ts';
 import { compileSpendWindows } from '../../shared/decision/compile-windows.ts';
 import { type DrawnWindow, moneyOf, totalOf, windowsOf } from '../../shared/decision/windows-of.ts';
 import type { AttestationRecord } from '../../shared/model/attestation.ts';
-import { type GateId, isId, type PassportId } from '../../shared/model/ids.ts';
+import { federatedTokenHash } from '../../shared/model/federation.ts';
+import type { IdDigest } from '../../shared/model/id-digest.ts';
+import { type GateId, type IssuerId, isId, type PassportId } from '../../shared/model/ids.ts';
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
+import { type CountedFor, partOfGate } from '../../shared/quota/counter.ts';
 import { windowAt } from '../../shared/quota/window.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
 import type { Transaction } from '../base/database.ts';
-import type { HeldUnits } from '../book/held-units.ts';
+import { findSources } from '../book/find-sources.ts';
+import type { HeldUnits, UnitsSource } from '../book/held-units.ts';
 import { takeUnits, type WindowAsk } from '../book/take-units.ts';
 import { readStoredConstraints } from '../storage/stored-constraints.ts';
 import { findWalletPaths } from './wallet-paths.ts';
@@ -32,10 +37,13 @@ async function find(
   tx: Transaction,
   { gateId, passportId, approvalId, permissionKey }: AttestationRecord,
   {
+    moneyFrom,
     chargeMicroUsd,
     permit: { countsMicroUsd },
     nowMs,
   }: {
+    /** Where the PERMIT took its money. */
+    readonly moneyFrom: readonly UnitsSource[];
     readonly chargeMicroUsd: number;
     readonly permit: { readonly countsMicroUsd: MicroUsd | null };
     readonly nowMs: UnixMillis;
@@ -67,10 +75,19 @@ async function find(
     drawn.push(totalOf({ standingApprovalId: approvalId, totalMicroUsd, expiresAtMs }, gateId));
   }
   const ofGate = gateId === null ? null : { gateId, spendWindows: spendOf.gate };
+  // The record does not say for whom its agent acted; what it took from does.
+  const isPerUser = ofGate?.spendWindows.some(({ per }) => per === 'user') === true;
+  const countedFor = isPerUser
+    ? await countedIn(tx, ofGate.gateId, { moneyFrom, approvals: [approvalId], passportId })
+    : null;
+  if (isPerUser && countedFor === null) isWithinOne = false;
   const { windows, isFrozen } =
     passportId === null
       ? { windows: [], isFrozen: false }
-      : await findMoneyWindows(tx, ofGate, { passportId, spendWindows: spendOf.passport });
+      : await findMoneyWindows(tx, ofGate, {
+          ...{ passportId, userKey: countedFor?.userKey ?? null },
+          spendWindows: spendOf.passport,
+        });
   drawn.push(...windows);
   return {
     held: (units) =>
@@ -90,11 +107,35 @@ async function find(
   };
 }
 
+/**
+ * For whom the limits per user of this gate count the PERMIT. Null: nothing says so any more, as where a
+ * token of another issuer named a user and no money was taken.
+ */
+async function countedIn(
+  tx: Transaction,
+  gateId: GateId,
+  { passportId, ...sources }: Parameters<typeof findSources>[1] & { readonly passportId: PassportId | null },
+): Promise<CountedFor | null> {
+  for (const { counter } of await findSources(tx, sources)) {
+    const counted = partOfGate(counter, gateId);
+    if (counted !== null) return counted;
+  }
+  const [own] = await tx<{ issuerId: IssuerId; user: string | null }[]>`
+    SELECT issuer_id AS "issuerId", for_user AS "user" FROM passports
+    WHERE passport_id = ${passportId} AND token_hash <> ${federatedTokenHash}`;
+  if (own === undefined) return null;
+  return { passportId, userKey: own.user === null ? null : userKeyOf(own.issuerId, own.user) };
+}
+
 /** The windows that money of the passport at the gate is taken from now, and whether a wallet is frozen. */
 export async function findMoneyWindows(
   tx: Transaction,
   gate: { readonly gateId: GateId; readonly spendWindows: readonly WindowLimit[] } | null,
-  passport: { readonly passportId: PassportId; readonly spendWindows: readonly WindowLimit[] },
+  passport: {
+    readonly passportId: PassportId;
+    readonly userKey: IdDigest | null;
+    readonly spendWindows: readonly WindowLimit[];
+  },
 ): Promise<{ readonly windows: readonly DrawnWindow[]; readonly isFrozen: boolean }> {
   const paths = await findWalletPaths(tx, [passport.passportId]);
   const wallets = paths.get(passport.passportId)?.wallets ?? [];

@@ -39,12 +39,17 @@ export async function findLimits(
     if (passport === undefined) return null;
     if (passport !== null && !isShown(passport, ask.token_hash, accountId)) return null;
     const configured = ask.gate_id === null ? passport?.limits : gates.get(ask.gate_id);
-    const per = ask.passport_id === null ? 'gate' : 'passport';
     const limit = configured?.find(
-      (each) => each.kind === ask.kind && each.window === ask.window && each.per === per,
+      (each) => each.kind === ask.kind && each.window === ask.window && isCountedSo(each, ask),
     );
     return limit === undefined ? null : { limit: limit.limit, endsAtMs: null };
   });
+}
+
+/** A passport without a user counts by itself where others count by theirs. */
+function isCountedSo({ per }: WindowLimit, { passport_id: passportId, user }: LeaseRequest): boolean {
+  if (user !== undefined) return per === 'user';
+  return passportId === null ? per === 'gate' : per !== 'gate';
 }
 
 async function findStandingApprovals(

@@ -10,7 +10,7 @@ import { type AccountId, isId, type PassportId, type SidecarId } from '../../sha
 import type { MicroUsd } from '../../shared/model/money.ts';
 import type { Owner } from '../../shared/model/owner.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
-import { type CounterKey, isMoney } from '../../shared/quota/counter.ts';
+import { type CounterKey, isMoney, isOfUser } from '../../shared/quota/counter.ts';
 import type { WindowName } from '../../shared/quota/window.ts';
 import type { Transaction } from '../base/database.ts';
 import { postedUnits } from '../book/holder-store.ts';
@@ -150,7 +150,8 @@ function heldLease(row: LeaseRow): HeldLease {
   const [kind = '', owner = null, part = null] = row.counter.split(':');
   const of = { ...row, isMoney: isMoney(row.counter) };
   if (kind === 'wallet_spend' || kind === 'wallet_rate') return { ...of, gateId: null, passportId: null };
-  const passport = isId('sappr', part) ? null : part;
+  // Whose user it is, the gate's account says: the limit is its own, as one of the gate alone.
+  const passport = part === null || isId('sappr', part) || isOfUser(row.counter) ? null : part;
   const isOfGate = kind === 'gate_spend' || kind === 'gate_rate';
   return { ...of, gateId: isOfGate ? owner : null, passportId: isOfGate ? passport : owner };
 }

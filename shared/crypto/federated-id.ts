@@ -1,6 +1,8 @@
+import type { IdDigest } from '../model/id-digest.ts';
 import type { GateId, IssuerId, PassportId } from '../model/ids.ts';
 import { assembleId, idRandomBytes } from '../model/ids.ts';
 import { sha256Bytes } from './content-hash.ts';
+import { idDigest } from './id-digest.ts';
 
 const timeChars = 10;
 
@@ -13,6 +15,12 @@ export function federatedPassportId(issuerId: IssuerId, subject: string): Passpo
   const hash = sha256Bytes(`agent-trust.federated.v1:${issuerId}:${subject}`);
   return assembleId('pass', time, hash.subarray(0, idRandomBytes), 0);
 }
+
+/**
+ * Whose units a limit per user counts: the pair of issuer and text, so that the texts of two issuers, which
+ * may mean two people, share no window.
+ */
+export const userKeyOf = (issuerId: IssuerId, user: string): IdDigest => idDigest(`user:${issuerId}:${user}`);
 
 /** What an owner's standing is looked up by, beside those of passports (contract §4). */
 export const ownerName = (

@@ -27,10 +27,14 @@ export function compilePassport(
     foreignClaims = noClaims,
     source = null,
     actors = [],
+    userKey = null,
     among = '',
   }: Pick<VerifiedPassport, 'keyId' | 'tokenHash' | 'digests'> &
     Partial<
-      Pick<VerifiedPassport, 'permissions' | 'conditions' | 'foreignClaims' | 'source' | 'actors' | 'among'>
+      Pick<
+        VerifiedPassport,
+        'permissions' | 'conditions' | 'foreignClaims' | 'source' | 'actors' | 'userKey' | 'among'
+      >
     >,
 ): VerifiedPassport {
   const { allowedDomains, spendLimits, rateLimits } = claims.constraints;
@@ -60,6 +64,7 @@ export function compilePassport(
     digests,
     owner: claims.owner,
     user: claims.user,
+    userKey,
     actors,
     source,
     among,

@@ -3,7 +3,7 @@ import type { PiiFinding } from '../model/attestation.ts';
 import type { CheckName, DecisionReason, Outcome } from '../model/decision.ts';
 import type { Delegate, PassportSource } from '../model/federation.ts';
 import type { PermitHold } from '../model/hold.ts';
-import type { DigestWords } from '../model/id-digest.ts';
+import type { DigestWords, IdDigest } from '../model/id-digest.ts';
 import type { AccountId, ApprovalId, IssuerId, PassportId, WalletId } from '../model/ids.ts';
 import type { Mode } from '../model/mode.ts';
 import type { MicroUsd } from '../model/money.ts';
@@ -72,6 +72,8 @@ export interface VerifiedPassport {
   readonly owner: string | null;
   /** For whom the agent acts; with the issuer, one user (contract §3). Never from a request. */
   readonly user: string | null;
+  /** Whose units limits per user count (`userKeyOf`). Null: the passport's. */
+  readonly userKey: IdDigest | null;
   /** The chain of `act` of a token of another issuer, who acts now first. Nothing is decided by it. */
   readonly actors: readonly Delegate[];
   /** Null: issued here. Else the issuer of others whose token this is. */

@@ -1,3 +1,4 @@
+import type { IdDigest } from '../model/id-digest.ts';
 import type { GateId, PassportId } from '../model/ids.ts';
 import type { StandingApprovalTerms } from '../model/standing-approval.ts';
 import type { UnixMillis } from '../model/time.ts';
@@ -58,14 +59,19 @@ export function windowsOf({
 }: {
   /** Null: no gate was named. */
   readonly gate: (Limited & { readonly gateId: GateId }) | null;
-  readonly passport: Limited & { readonly passportId: PassportId };
+  readonly passport: Limited & {
+    readonly passportId: PassportId;
+    /** Absent: no limit counts for each user. */
+    readonly userKey?: IdDigest | null;
+  };
   /** Its own, and those above it up to the root. */
   readonly wallets?: Parameters<typeof walletWindows>[0];
   /** What it draws on of each of them. */
   readonly lanes?: readonly (readonly DrawnLane[])[];
 }): DrawnWindows {
+  const { passportId, userKey = null } = passport;
   const ofLimit = (each: WindowLimit): DrawnWindow => {
-    return drawn(counterOf(each, gate?.gateId ?? null, passport.passportId), each);
+    return drawn(counterOf(each, gate?.gateId ?? null, { passportId, userKey }), each);
   };
   return {
     spend: [...(gate?.spendWindows ?? []), ...passport.spendWindows].map(ofLimit),

@@ -47,6 +47,8 @@ export interface Approval {
   readonly status: ApprovalStatus;
   readonly passportId: PassportId;
   readonly agentId: string;
+  /** For whom the agent acts. Null: nobody, or an issuer of another account says it. */
+  readonly user: string | null;
   readonly gateId: GateId;
   /** `Gate.policyVersion` at its opening. */
   readonly gateVersion: number;

@@ -5,8 +5,8 @@ import type { PermissionKey } from './permission.ts';
 import type { ProofDemand } from './proof.ts';
 import type { ApproverRole } from './user.ts';
 
-/** The counter of a limit: one for the whole gate, or one per passport. */
-export type LimitScope = 'gate' | 'passport';
+/** The counter of a limit: one for the whole gate, one per passport, or one per user behind the agents. */
+export type LimitScope = 'gate' | 'passport' | 'user';
 
 export interface RateLimits {
   readonly requestsPerMinute: number | null;

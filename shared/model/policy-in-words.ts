@@ -118,9 +118,12 @@ const conditionWords = (conditions: SaidConstraints['conditions']): string[] =>
     return `${of} must meet the condition ${id} (${require.replaceAll(/\s+/g, ' ')}), ${then}.`;
   });
 
+const eachInWords = (per: unknown): string =>
+  per === 'passport' ? ' for each passport' : per === 'user' ? ' for each user' : ' in all';
+
 function spendWords(spend: SaidConstraints['spend_limits']): string[] {
   if (!spend) return [];
-  const per = spend.per === 'passport' ? ' for each passport' : ' in all';
+  const per = eachInWords(spend.per);
   const { per_transaction_usd: one, daily_usd: day, monthly_usd: month } = spend;
   return [
     ...(typeof one === 'number' ? [`One request may spend at most ${usdInWords(one)}.`] : []),
@@ -134,7 +137,7 @@ function spendWords(spend: SaidConstraints['spend_limits']): string[] {
 
 function rateWords(rate: SaidConstraints['rate_limits']): string[] {
   if (!rate) return [];
-  const per = rate.per === 'passport' ? ' for each passport' : ' in all';
+  const per = eachInWords(rate.per);
   return (['minute', 'hour', 'day'] as const).flatMap((unit) => {
     const most = rate[`requests_per_${unit}`];
     if (typeof most !== 'number') return [];

@@ -1,6 +1,6 @@
 import type { Branded } from '../model/brand.ts';
 import type { IdDigest } from '../model/id-digest.ts';
-import type { AccountId, GateId, PassportId, StandingApprovalId } from '../model/ids.ts';
+import { type AccountId, type GateId, isId, type PassportId, type StandingApprovalId } from '../model/ids.ts';
 import type { WalletLane } from '../model/wallet.ts';
 
 /**
@@ -10,11 +10,12 @@ import type { WalletLane } from '../model/wallet.ts';
  */
 export type Counter =
   | { readonly kind: 'plan'; readonly accountId: AccountId }
-  /** A limit of a gate; with a passport if the limit has `per: passport`. */
+  /** A limit of a gate; with a passport or a user (`userKeyOf`) if the limit is counted for each. */
   | {
       readonly kind: 'gate_rate' | 'gate_spend';
       readonly gateId: GateId;
       readonly passportId: PassportId | null;
+      readonly user?: IdDigest;
     }
   /** A passport's own limit, across all gates. */
   | { readonly kind: 'passport_rate' | 'passport_spend'; readonly passportId: PassportId }
@@ -35,7 +36,8 @@ export type Counter =
 export type CounterKey = Branded<string, 'CounterKey'>;
 
 /**
- * `<kind>:<owner>`, or `<kind>:<gate>:<passport>`. Ids contain no colon, so two counters never share a key. A
+ * `<kind>:<owner>`, or `<kind>:<gate>:<passport>`, or `<kind>:<gate>:user_<digest>`. Ids contain no colon, so
+ * two counters never share a key, and no passport's begins as a user's. A
  * standing approval is spelled as money of its gate: so control planes of 0.2.0 post what its PERMITs took. A
  * lane of a wallet is `<kind>:<wallet>:<lane>`, and the counter of the wallet, its base, `<kind>:<wallet>`.
  */
@@ -46,6 +48,7 @@ export function counterKey(counter: Counter): CounterKey {
     case 'gate_rate':
     case 'gate_spend': {
       const ofGate = `${counter.kind}:${counter.gateId}`;
+      if (counter.user !== undefined) return `${ofGate}:${userPart}${counter.user}` as CounterKey;
       return (counter.passportId === null ? ofGate : `${ofGate}:${counter.passportId}`) as CounterKey;
     }
     case 'passport_rate':
@@ -57,6 +60,30 @@ export function counterKey(counter: Counter): CounterKey {
     case 'wallet_spend':
       return `${counter.kind}:${counter.wallet}:${counter.lane}` as CounterKey;
   }
+}
+
+const userPart = 'user_';
+
+/** Whether it counts a limit of a gate for one user. */
+export const isOfUser = (counter: CounterKey): boolean =>
+  counter.split(':')[2]?.startsWith(userPart) === true;
+
+/**
+ * Of a counter of money of this gate for each passport or user: whose. Null: it is another, or of the gate
+ * alone.
+ */
+export function partOfGate(counter: CounterKey, gateId: GateId): CountedFor | null {
+  const [kind, owner, part = ''] = counter.split(':');
+  if (kind !== 'gate_spend' || owner !== gateId) return null;
+  if (part.startsWith(userPart))
+    return { passportId: null, userKey: part.slice(userPart.length) as IdDigest };
+  return part === '' || isId('sappr', part) ? null : { passportId: part as PassportId, userKey: null };
+}
+
+/** For whom a limit per user counts: without a user it is the passport. */
+export interface CountedFor {
+  readonly passportId: PassportId | null;
+  readonly userKey: IdDigest | null;
 }
 
 const laneOfWallet = /^(wallet_(?:rate|spend):[^:]+):[^:]+$/;

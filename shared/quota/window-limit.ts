@@ -1,5 +1,6 @@
 import { must } from '../errors/assert.ts';
 import type { LimitScope } from '../model/constraints.ts';
+import type { IdDigest } from '../model/id-digest.ts';
 import type { GateId, PassportId } from '../model/ids.ts';
 import type { Counter } from './counter.ts';
 import type { CalendarWindowName } from './window.ts';
@@ -17,8 +18,8 @@ export interface WindowLimit {
   /** Requests or micro-USD; 0 lets nothing pass. */
   readonly limit: number;
   /**
-   * For a gate's limit: one counter for the gate, or one per passport. A passport's own limit is always
-   * `passport`.
+   * For a gate's limit: one counter for the gate, one per passport, or one per user, where a passport without
+   * one counts by itself. A passport's own limit is always `passport`.
    */
   readonly per: LimitScope;
 }
@@ -27,16 +28,15 @@ export interface WindowLimit {
 export function counterOf(
   limit: WindowLimit,
   gateId: GateId | null,
-  passportId: PassportId,
+  { passportId, userKey }: { readonly passportId: PassportId; readonly userKey: IdDigest | null },
 ): Extract<Counter, { readonly kind: LimitKind }> {
   switch (limit.kind) {
     case 'gate_rate':
-    case 'gate_spend':
-      return {
-        kind: limit.kind,
-        gateId: must(gateId, 'a limit of a gate is met at the gate'),
-        passportId: limit.per === 'passport' ? passportId : null,
-      };
+    case 'gate_spend': {
+      const of = { kind: limit.kind, gateId: must(gateId, 'a limit of a gate is met at the gate') };
+      if (limit.per === 'user' && userKey !== null) return { ...of, passportId: null, user: userKey };
+      return { ...of, passportId: limit.per === 'gate' ? null : passportId };
+    }
     case 'passport_rate':
     case 'passport_spend':
       return { kind: limit.kind, passportId };

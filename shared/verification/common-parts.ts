@@ -1,4 +1,4 @@
-import { federatedPassportId, ownerName } from '../crypto/federated-id.ts';
+import { federatedPassportId, ownerName, userKeyOf } from '../crypto/federated-id.ts';
 import { writeDigest } from '../crypto/id-digest.ts';
 import { type DigestWords, digestAt, idDigestWords } from '../model/id-digest.ts';
 import type { PassportClaims } from '../model/passport-claims.ts';
@@ -55,6 +55,10 @@ export function digestsOf(
     writeDigest(words, digestAt.user, federatedPassportId(issuer.issuerId, userAsSubject));
   return words;
 }
+
+/** See VerifiedPassport. */
+export const userKeyIn = ({ issuerId, user }: Pick<PassportClaims, 'issuerId' | 'user'>) =>
+  user === null ? null : userKeyOf(issuerId, user);
 
 /** The permissions as a set, shared by equal lists. */
 export function permissionSetOf(permissions: readonly PermissionKey[]): ReadonlySet<string> {

@@ -1,6 +1,6 @@
 import { type CompiledClaims, compilePassport } from '../decision/compile-passport.ts';
 import type { VerifiedPassport } from '../decision/facts.ts';
-import { digestsOf, issuerOf, permissionSetOf } from './common-parts.ts';
+import { digestsOf, issuerOf, permissionSetOf, userKeyIn } from './common-parts.ts';
 
 /** What a store of passports knows of one: what its token claims, and the token's key and hash. */
 export type KnownClaims = CompiledClaims & Pick<VerifiedPassport, 'keyId' | 'tokenHash'>;
@@ -12,4 +12,5 @@ export const compileKnownPassport = (claims: KnownClaims): VerifiedPassport =>
     tokenHash: claims.tokenHash,
     digests: digestsOf(claims, issuerOf(claims)),
     permissions: permissionSetOf(claims.permissions),
+    userKey: userKeyIn(claims),
   });

@@ -5,7 +5,7 @@ import { openForeignToken } from '../crypto/foreign-token.ts';
 import { isJsonObject, type JsonObject } from '../crypto/json-object.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
 import type { Mode } from '../model/mode.ts';
-import { digestsOf, issuerOf, permissionSetOf } from './common-parts.ts';
+import { digestsOf, issuerOf, permissionSetOf, userKeyIn } from './common-parts.ts';
 import type { ForeignIssuer, KnownIssuers } from './foreign-issuers.ts';
 import { isMapped, type MappedClaims, mapClaims } from './map-claims.ts';
 import { type OpenedForeignToken, type RefusedToken, refused, type TokenVerdict } from './verify-token.ts';
@@ -88,6 +88,7 @@ function compileOfOthers({ issuer, open, key, among }: OpenedForeignToken, mappe
     foreignClaims: withoutTimes(open.payload),
     source: issuer,
     actors: mapped.actors,
+    userKey: userKeyIn(claims),
     among,
   });
 }

@@ -10,7 +10,7 @@ import { type OpenToken, openPassportToken } from '../crypto/passport-token.ts';
 import { compilePassport } from '../decision/compile-passport.ts';
 import type { TokenRefusal, VerifiedPassport } from '../decision/facts.ts';
 import { parsePassportClaims } from '../wire/api/passport-claims.ts';
-import { digestsOf, issuerOf, permissionSetOf } from './common-parts.ts';
+import { digestsOf, issuerOf, permissionSetOf, userKeyIn } from './common-parts.ts';
 import type { ForeignIssuer, ForeignVerificationKey } from './foreign-issuers.ts';
 
 export interface RefusedToken {
@@ -82,6 +82,7 @@ export function admitToken(opened: OpenedToken, signatureIsValid: boolean): Toke
         tokenHash: sha256Hex(opened.open.token),
         digests: digestsOf(claims, issuer),
         permissions: permissionSetOf(claims.permissions),
+        userKey: userKeyIn(claims),
       },
     ),
   };

@@ -1,5 +1,6 @@
 import { isFor } from '../../shared/decision/find-standing-approval.ts';
 import { type DrawnWindow, drawnName, totalOf, windowsOf } from '../../shared/decision/windows-of.ts';
+import type { IdDigest } from '../../shared/model/id-digest.ts';
 import type { AccountId, GateId, PassportId } from '../../shared/model/ids.ts';
 import type { StandingApprovalTerms } from '../../shared/model/standing-approval.ts';
 import type { WindowLimit } from '../../shared/quota/window-limit.ts';
@@ -24,6 +25,8 @@ export interface LimitedPassport {
   readonly accountId: AccountId;
   /** Of a subject of another issuer it is what the token says. */
   readonly owner: string | null;
+  /** Whose units limits per user count, which the token says, too. Null or absent: the passport's. */
+  readonly userKey?: IdDigest | null;
   readonly tokenHash: string;
   /** Its token says that it may be in a wallet. Absent: no. */
   readonly hasWallet?: boolean;
@@ -37,6 +40,8 @@ interface GateViews {
   shared: KnownView | null;
   readonly isPerPassport: boolean;
   readonly ofPassports: Map<PassportId, KnownView>;
+  /** Of passports by whose users the gate counts. Null: it counts by none. */
+  readonly ofUsers: Map<IdDigest, Map<PassportId, KnownView>> | null;
 }
 
 interface KnownView {
@@ -81,13 +86,13 @@ export class WindowTable {
     const views = this.#viewsOf(gate ?? noGate);
     if (mayHaveWallet) {
       const path = this.#wallets.get(passport.passportId, nowMs);
-      const known = views.ofPassports.get(passport.passportId);
+      const known = knownIn(views, passport);
       const isKnown = path !== null && known?.owner === passport.owner && isOf(known.view, path);
       if (isKnown && isWhole(known.view)) return known.view;
       return this.#makeView(gate, passport, { isShared: false, nowMs, path });
     }
     const isShared = !views.isPerPassport && isUnlimited(passport);
-    const known = isShared ? views.shared : views.ofPassports.get(passport.passportId);
+    const known = isShared ? views.shared : knownIn(views, passport);
     if (known !== null && known !== undefined && known.view.heldWallet === null && isWhole(known.view))
       if (isShared || known.owner === passport.owner) return known.view;
     return this.#makeView(gate, passport, { isShared, nowMs });
@@ -96,10 +101,10 @@ export class WindowTable {
   #viewsOf(gate: object & Omit<LimitedGate, 'gateId' | 'accountId'>): GateViews {
     const known = this.#views.get(gate);
     if (known !== undefined) return known;
-    const isPerPassport =
-      gate.standingApprovals.length > 0 ||
-      [...gate.rateWindows, ...gate.spendWindows].some(({ per }) => per === 'passport');
-    const views = { shared: null, isPerPassport, ofPassports: new Map() };
+    const limits = [...gate.rateWindows, ...gate.spendWindows];
+    const isPerPassport = gate.standingApprovals.length > 0 || limits.some(({ per }) => per !== 'gate');
+    const ofUsers = limits.some(({ per }) => per === 'user') ? new Map() : null;
+    const views = { shared: null, isPerPassport, ofPassports: new Map(), ofUsers };
     this.#views.set(gate, views);
     return views;
   }
@@ -149,7 +154,7 @@ export class WindowTable {
     const views = this.#viewsOf(gate ?? noGate);
     const known = { view, owner: passport.owner };
     if (isShared) views.shared = known;
-    else views.ofPassports.set(passport.passportId, known);
+    else keepIn(views, passport, known);
     return view;
   }
 
@@ -208,6 +213,23 @@ export class WindowTable {
   }
 }
 
+/** A passport of another issuer may act for one user after another, and so has a view for each. */
+const knownIn = (
+  { ofPassports, ofUsers }: GateViews,
+  { passportId, userKey = null }: LimitedPassport,
+): KnownView | undefined =>
+  (ofUsers === null || userKey === null ? ofPassports : ofUsers.get(userKey))?.get(passportId);
+
+function keepIn(views: GateViews, { passportId, userKey = null }: LimitedPassport, known: KnownView): void {
+  const { ofPassports, ofUsers } = views;
+  if (ofUsers === null || userKey === null) {
+    ofPassports.set(passportId, known);
+    return;
+  }
+  const ofUser = ofUsers.get(userKey) ?? new Map<PassportId, KnownView>();
+  ofUsers.set(userKey, ofUser.set(passportId, known));
+}
+
 /** Stands for the absent gate of `/enforce`; has no windows. */
 const noGate = Object.freeze({ rateWindows: [], spendWindows: [], standingApprovals: [] });
 
@@ -225,6 +247,7 @@ function leasedName(
     window,
   };
   if ('wallet' in of) return { ...name, wallet: renderLane(of.wallet, of.lane) };
+  if ('user' in of && of.user !== undefined) return { ...name, user: of.user };
   return 'standingApprovalId' in of ? { ...name, standing_approval_id: of.standingApprovalId } : name;
 }
 

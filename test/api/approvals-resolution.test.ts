@@ -46,6 +46,7 @@ const at = (nowMs: number): Deps => ({
 
 const bindingOf = (opened: Opened, requestHash: string) => ({
   ...{ passportId: opened.passportId as PassportId, gateId: opened.gateId as GateId, gateVersion: 1 },
+  tokenUser: '',
   requestHash,
 });
 type Binding = ReturnType<typeof bindingOf>;

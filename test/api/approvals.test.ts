@@ -31,6 +31,7 @@ const useIt = (opened: Awaited<ReturnType<typeof open>>, requestHash: string) =>
   const nowMs = api.deps.clock.now();
   const binding = {
     ...{ passportId: opened.passportId as PassportId, gateId: opened.gateId as GateId, gateVersion: 1 },
+    tokenUser: '',
     requestHash,
   };
   return api.deps.sql.begin((tx) =>
@@ -51,8 +52,8 @@ describe('GET /approvals/:id', () => {
       approval_id: opened.approvalId,
       approval_url: `http://127.0.0.1:8080/console/approvals/${opened.approvalId}`,
       ...{ approval_api_url: `http://127.0.0.1:8080/v1/approvals/${opened.approvalId}`, display: null },
-      condition: null,
-      ...{ status: 'pending', passport_id: passport.passport_id, agent_id: 'buyer-1', answers: [] },
+      ...{ status: 'pending', passport_id: passport.passport_id, agent_id: 'buyer-1', user: null },
+      ...{ answers: [], condition: null },
       ...{ gate_id: opened.gateId, request_hash: hashOf(0xabc), permission_key: 'orders:create' },
       ...{ amount_usd: 12.345678, created_at: expect.stringMatching(/\.\d{3}Z$/) },
       ...{ expires_at: new Date(opened.expiresAtMs).toISOString(), resolved_at: null, resolved_by: null },

@@ -361,6 +361,7 @@ const statements: Readonly<Record<string, (sql: Database) => Promise<unknown>>> 
         gateId: gateId(1),
         gateVersion: 1,
         requestHash: '',
+        tokenUser: '',
       }),
     ),
   'finding what is due': (sql) => findDueApprovals(sql, nowMs, limits.approvalsPerSweepMax),

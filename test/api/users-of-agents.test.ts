@@ -11,9 +11,9 @@ import {
 } from '../../shared/wire/api/federation.ts';
 import { parsePassportClaims } from '../../shared/wire/api/passport-claims.ts';
 import { expectError } from '../support/service/expect-error.ts';
-import { block, permit, useFederation } from '../support/service/use-federation.ts';
+import { block, permit, request, useFederation } from '../support/service/use-federation.ts';
 
-const { api, sidecar, registered, decide, gate, setUp } = useFederation();
+const { api, sidecar, registered, decide, gate, setUp, untilUsed } = useFederation();
 
 const issue = (body: object) =>
   api.call({
@@ -175,6 +175,92 @@ describe('the user of a token of another issuer', () => {
     const settled = { permission_key: 'orders:create', amount: 1, idempotency_key: 'once' };
     expect((await sidecar.check(gateId, ofCid, settled)).body.reason).toBe('passport_suspended');
     await sql`UPDATE passports SET status = 'active' WHERE passport_id = ${passportId}`;
+  });
+
+  it('has his own units of a limit per user, whichever agent acts for him, apart from those of other issuers', async () => {
+    const [one, other] = [await registered({ claims }), await registered({ claims })];
+    const gateId = await gate({
+      constraints: {
+        ...{ rate_limits: { requests_per_day: 3, per: 'user' }, holds: { overrun: 'charge' } },
+        spend_limits: { daily_usd: 10, per: 'user' },
+      },
+    });
+    const reasonAt = async (place: number, of: typeof one, azp: string, sub?: string) => {
+      const passport = await of.provider.sign({ azp, sub });
+      const here = () => api.call({ url: `/v1/gates/${gateId}/check`, body: { passport, request } });
+      const reply = place % 2 === 0 ? await here() : await sidecar.check(gateId, passport, request);
+      return reply.body.reason ?? reply.body.decision;
+    };
+    for (const of of [one, other]) {
+      for (const sub of ['ann', 'bob'])
+        for (const [place, azp] of ['shop', 'mail', 'shop'].entries())
+          expect(await reasonAt(place, of, azp, sub)).toBe('PERMIT');
+      for (const place of [0, 1])
+        expect(await reasonAt(place, of, 'mail', 'ann')).toBe('rate_limit_exceeded');
+    }
+    const used = async (user: string) => {
+      const passportId = federatedPassportId(one.issuerId, 'mail');
+      const query = `passport_id=${passportId}&user=${user}`;
+      return (await api.call({ url: `/v1/gates/${gateId}/usage?${query}` })).body.limits[1];
+    };
+    await untilUsed(federatedPassportId(one.issuerId, 'shop'), 4);
+    expect(await used('ann')).toMatchObject({ per: 'user', unit: 'usd', used: 3 });
+    expect(await used('cid')).toMatchObject({ used: 0 });
+    // What is beyond a hold is taken from the user whom the token named, which is gone.
+    const held = { ...request, amount: 4, hold: true };
+    const passport = await one.provider.sign({ azp: 'mail', sub: 'cid' });
+    const { attestation_id: id } = (await sidecar.check(gateId, passport, held)).body;
+    await untilUsed(federatedPassportId(one.issuerId, 'mail'), 3);
+    const outcome = (amount: number) =>
+      api.call({ url: `/v1/attestations/${id}/outcome`, body: { outcome: 'served', amount } });
+    expectError(await outcome(11), 'spend_limit_exceeded');
+    expect((await outcome(9)).status).toBe(200);
+    expect(await used('cid')).toMatchObject({ used: 9 });
+  });
+
+  it('is asked for by himself: nobody else has the approval, nor its money', async () => {
+    const { provider } = await registered({ claims });
+    const gateId = await gate({
+      constraints: { spend_limits: { daily_usd: 10, per: 'user' }, approvals: { above_usd: 5 } },
+    });
+    const large = { ...request, amount: 8 };
+    const tokenOf = (sub: string) => provider.sign({ azp: 'shop', sub });
+    const askHere = async (sub: string, asked: object) =>
+      (
+        await api.call({
+          url: `/v1/gates/${gateId}/check`,
+          body: { passport: await tokenOf(sub), request: asked },
+        })
+      ).body;
+    const askThere = async (sub: string, asked: object) =>
+      (await sidecar.check(gateId, await tokenOf(sub), asked)).body;
+    const [ann, bob] = [await askHere('ann', large), await askThere('bob', large)];
+    expect([ann.decision, bob.decision]).toEqual(['SUSPEND', 'SUSPEND']);
+    expect(bob.approval_id).not.toBe(ann.approval_id);
+    // The same request of the same user waits for the same answer, at either program.
+    expect((await askThere('ann', large)).approval_id).toBe(ann.approval_id);
+    expect((await askHere('bob', large)).approval_id).toBe(bob.approval_id);
+    const shown = async (query: string) => (await api.call({ url: `/v1/approvals${query}` })).body;
+    expect(await shown(`/${ann.approval_id}`)).toMatchObject({ user: 'ann' });
+    expect((await shown('?user=bob')).items).toMatchObject([{ approval_id: bob.approval_id, user: 'bob' }]);
+    await api.call({ url: `/v1/approvals/${ann.approval_id}/approve`, body: {} });
+    const presented = { ...large, approval_id: ann.approval_id };
+    for (const ask of [askHere, askThere])
+      expect(await ask('bob', presented)).toMatchObject({ decision: 'BLOCK', reason: 'approval_mismatch' });
+    expect(await askThere('ann', presented)).toMatchObject({ decision: 'PERMIT' });
+  });
+
+  it('is shown with what a passport of this service asks for, and not where another account names him', async () => {
+    const other = await api.createAccount();
+    const foreign = await api.issuePassport({ user: 'ann' }, other.key);
+    const own = (await issue({ user: 'ann' })).body;
+    const gateId = await gate({ constraints: { approvals: { above_usd: 0.5 }, trusted_issuers: ['*'] } });
+    const userAt = async (passport: string) => {
+      const { approval_id: id } = (await sidecar.check(gateId, passport, request)).body;
+      return (await api.call({ url: `/v1/approvals/${id}` })).body.user;
+    };
+    expect(await userAt(own.jwt)).toBe('ann');
+    expect(await userAt(foreign.jwt)).toBeNull();
   });
 
   it('is explained with the chain of those who act', async () => {

@@ -393,6 +393,7 @@ export function factsOf({ refusal, passport, standing }: Situation): PassportFac
       digests: digestWordsOf(id('pass', 1)),
       owner: 'owner',
       user: null,
+      userKey: null,
       actors: [],
       source: null,
       among: '',

@@ -29,7 +29,7 @@ import { runs } from '../support/base/runs.ts';
 
 const amount = fc.option(fc.integer({ min: 0, max: 9 }));
 const constraints = fc.record({
-  per: fc.constantFrom('gate' as const, 'passport' as const),
+  per: fc.constantFrom('gate' as const, 'passport' as const, 'user' as const),
   ...{ minute: amount, hour: amount, day: amount, daily: amount, monthly: amount },
 });
 type Given = typeof constraints extends fc.Arbitrary<infer T> ? T : never;
@@ -61,13 +61,15 @@ const compiled = ({ per, minute, hour, day, daily, monthly }: Given, of: 'gate' 
 function expected(of: {
   gate: Given;
   passport: Given;
+  user: IdDigest | null;
   path: readonly (typeof wallet extends fc.Arbitrary<infer T> ? T : never)[];
 }) {
   const lines = (counter: string, limits: Readonly<Record<string, number | null>>) =>
     Object.entries(limits).flatMap(([window, limit]) =>
       limit === null ? [] : [`${counter} ${window} ${limit}`],
     );
-  const part = of.gate.per === 'passport' ? ':pass_1' : '';
+  const user = of.user === null ? ':pass_1' : `:user_${of.user}`;
+  const part = { gate: '', passport: ':pass_1', user }[of.gate.per];
   const lane = (
     kind: string,
     name: keyof (typeof of.path)[number]['limits'],
@@ -104,13 +106,18 @@ function expected(of: {
   };
 }
 
+const user = fc.option(fc.constant('abcdefghijklmnopqrstuv' as IdDigest));
+
 /** All things that a PERMIT draws on. */
 const situation = fc
-  .record({ gate: constraints, passport: constraints, path: fc.array(wallet, { maxLength: 3 }) })
+  .record({ gate: constraints, passport: constraints, user, path: fc.array(wallet, { maxLength: 3 }) })
   .map((given) => ({
     given,
     gate: { gateId: 'gate_1' as GateId, ...compiled(given.gate, 'gate') },
-    passport: { passportId: 'pass_1' as PassportId, ...compiled(given.passport, 'passport') },
+    passport: {
+      ...{ passportId: 'pass_1' as PassportId, userKey: given.user },
+      ...compiled(given.passport, 'passport'),
+    },
     wallets: given.path.map((each, level) => ({
       ...{ ...each, walletId: `wal_${level}` as WalletId, key: `key${level}` as IdDigest },
       ...{ accountId, mode: 'live' as const, status: 'active' as const, changedAtMs: longAgoMs },

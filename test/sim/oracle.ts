@@ -253,7 +253,10 @@ export class Oracle {
     for (const { limit, gate: of } of limits) {
       const units = limit.kind.endsWith('_rate') ? 1 : (counts ?? request.amountMicroUsd);
       const counter = counterKey(
-        counterOfLimit(limit, (of?.body.gate_id ?? null) as GateId | null, passport.id as PassportId),
+        counterOfLimit(limit, (of?.body.gate_id ?? null) as GateId | null, {
+          passportId: passport.id as PassportId,
+          userKey: null,
+        }),
       );
       const earliest = windowAt(limit.window, (this.#epochMs + askedAtMs - slackMs) as UnixMillis);
       const latest = windowAt(

@@ -18,7 +18,7 @@ _STALE_MS = {"L2": 60_000, "L3": 5_000}
 _PRESENTED = ("approval_denied", "approval_expired", "approval_mismatch", "approval_used")
 
 # What this version knows: the members of each object, and the values of those that are words.
-_PER, _REPLAY = {"gate", "passport"}, {"sidecar", "exact"}
+_PER, _REPLAY = {"gate", "passport", "user"}, {"sidecar", "exact"}
 _USD, _UNITS, _WEEK_S, _HOLD_S = (0, 1e9), (0, 2**53 - 1), (1, 604_800), (60, 604_800)
 _RATE: dict[str, Any] = dict.fromkeys(RATES.values(), _UNITS)
 _SPEND: dict[str, Any] = {**dict.fromkeys(_BINDING, _USD), "unpriced": {"block", "permit"}}

@@ -398,7 +398,7 @@ class GateConstraintsRateLimits(TypedDict):
     # Requests in a UTC day.
     requests_per_day: NotRequired[int | None]
     # Whether all passports share the limit (`gate`, the default) or each has its own (`passport`).
-    per: NotRequired[Literal["gate", "passport", None]]
+    per: NotRequired[Literal["gate", "passport", "user", None]]
 
 
 class GateConstraintsSpendLimits(TypedDict):
@@ -412,7 +412,7 @@ class GateConstraintsSpendLimits(TypedDict):
     # `approvals.above_usd` applies: `block` (default) is BLOCK `amount_missing`, `permit` counts it as 0.
     unpriced: NotRequired[Literal["block", "permit", None]]
     # Whether all passports share the limit (`gate`, the default) or each has its own (`passport`).
-    per: NotRequired[Literal["gate", "passport", None]]
+    per: NotRequired[Literal["gate", "passport", "user", None]]
     # The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8.
     alert_at: NotRequired[float | None]
 
@@ -1410,6 +1410,8 @@ class Approval(TypedDict):
     passport_id: str
     # The requesting agent, as its owner named it.
     agent_id: str
+    # For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.
+    user: str | None
     # The gate of the request.
     gate_id: str
     # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
@@ -1508,6 +1510,8 @@ class ApprovalDetail(TypedDict):
     passport_id: str
     # The requesting agent, as its owner named it.
     agent_id: str
+    # For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport.
+    user: str | None
     # The gate of the request.
     gate_id: str
     # `sha256:` and hex of SHA-256 over the RFC 8785 form of the request.
@@ -4202,6 +4206,7 @@ class Operations:
         *,
         status: Literal["pending", "approved", "denied", "expired", "used"] | None = None,
         waiting_for: Literal["me"] | None = None,
+        user: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
         cursor: str | None = None,
@@ -4213,7 +4218,7 @@ class Operations:
             "/v1/approvals",
             "",
             path_ids={},
-            query={"status": status, "waiting_for": waiting_for, "limit": limit, "offset": offset, "cursor": cursor},
+            query={"status": status, "waiting_for": waiting_for, "user": user, "limit": limit, "offset": offset, "cursor": cursor},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

@@ -139,7 +139,7 @@ class Replay:
         for kind, group, names, scale in _PARTS:
             for of, owner, stated in owners:
                 rule = stated.get("constraints", {}).get(group, {})
-                each = f":{record['passport_id']}" if rule.get("per") == "passport" else ""
+                each = f":{record['passport_id']}" if rule.get("per") in ("passport", "user") else ""
                 for window, name in names.items():
                     if name in rule:
                         yield f"{of}_{kind}:{owner}{each}", kind, window, round(rule[name] * scale)

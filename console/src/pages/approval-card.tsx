@@ -60,6 +60,7 @@ export function ApprovalCard({
               {agent}
             </Link>,
           ],
+          ...(approval.user === null ? [] : [['For', approval.user] as const]),
           ['Wants to', <code key="permission">{permission ?? 'nothing named'}</code>],
           ['At', <GateName key="gate" id={approval.gate_id} />],
           ['Asked', <Ago key="asked" at={approval.created_at} />],

@@ -105,13 +105,13 @@ function constraintsOf(draft: Draft, before: GateConstraints): GateConstraints {
     spend_limits: hasMoney
       ? compact({
           ...money,
-          per: draft.spendPer === 'passport' ? 'passport' : undefined,
+          per: perOf(draft.spendPer),
           unpriced: draft.unpriced === 'permit' ? 'permit' : undefined,
           alert_at: before.spend_limits?.alert_at ?? undefined,
         })
       : null,
     rate_limits: isAnyGiven(...Object.values(rates))
-      ? compact({ ...rates, per: draft.ratePer === 'passport' ? 'passport' : undefined })
+      ? compact({ ...rates, per: perOf(draft.ratePer) })
       : null,
     approvals: hasApprovals
       ? compact({
@@ -387,9 +387,13 @@ export function PolicyEditor({ gate }: { readonly gate: Gate }): ReactNode {
   );
 }
 
+/** Undefined: for all together, which is the default. */
+const perOf = (chosen: string) => (chosen === 'passport' || chosen === 'user' ? chosen : undefined);
+
 const perOptions = [
   ['gate', 'For all passports together'],
   ['passport', 'For each passport'],
+  ['user', 'For each user, or passport without one'],
 ] as const;
 
 function parse(text: string): { readonly value: GateConstraints | null; readonly fault: string | null } {

@@ -19,7 +19,7 @@ const amountOf = ({ unit }: LimitUsage, amount: number): string =>
 
 /** As `Requests a day for each passport`. */
 export const nameOf = ({ of, per, unit, window }: LimitUsage): string => {
-  const whose = of === 'passport' ? ' of the passport' : per === 'passport' ? ' for each passport' : '';
+  const whose = of === 'passport' ? ' of the passport' : per === 'gate' ? '' : ` for each ${per}`;
   return `${unit === 'usd' ? 'USD' : 'Requests'} a ${window}${whose}`;
 };
 

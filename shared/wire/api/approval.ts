@@ -16,6 +16,8 @@ export const ApprovalListQuery = Type.Object({
   status: Type.Optional(Status),
   /** Pending ones that this caller may answer and has not. */
   waiting_for: Type.Optional(Type.Enum(['me'])),
+  /** The whole text. */
+  user: Type.Optional(Type.String({ maxLength: limits.userCharsMax })),
   ...pagingQuery,
 });
 
@@ -52,6 +54,8 @@ export const ApprovalAnswer = Type.Object({
   status: Status,
   passport_id: Type.String(),
   agent_id: Type.String(),
+  /** For whom the agent acts; null: nobody, or an issuer of another account says it. */
+  user: nullable(Type.String()),
   gate_id: Type.String(),
   request_hash: Type.String(),
   permission_key: nullable(Type.String()),
@@ -211,6 +215,7 @@ export const renderApproval = (approval: Approval, baseUrl: string): ApprovalAns
   status: approval.status,
   passport_id: approval.passportId,
   agent_id: approval.agentId,
+  user: approval.user,
   gate_id: approval.gateId,
   request_hash: approval.requestHash,
   permission_key: approval.permissionKey,

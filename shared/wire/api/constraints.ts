@@ -39,7 +39,7 @@ const alertAtDefault = 0.8;
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 /** At most 6 decimals and 1e9, which `parseUsd` checks. */
 const Usd = Type.Number({ minimum: 0 });
-const Per = Type.Enum(['gate', 'passport']);
+const Per = Type.Enum(['gate', 'passport', 'user']);
 const Domains = Type.Array(Type.String({ maxLength: 4 * limits.domainCharsMax }), {
   maxItems: limits.allowedDomainsMax,
 });
@@ -421,23 +421,30 @@ export interface ToldConstraints {
   readonly constraints: GateConstraints;
   /** RFC 7396; absent: they say it all. For those of 0.3.0 as well. */
   readonly constraints_patch?: Readonly<Record<string, unknown>>;
-  /** Another one after it, for those that know conditions. */
+  /** Another one after it, for those that know conditions and limits per user. */
   readonly conditions_patch?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Version 0.2.0 cannot read a required proof of possession, and 0.3.0 no conditions, and would go on with the
- * gate as it was: they are told a gate that trusts no issuer, and the truth stands in patches that they pass
- * over.
+ * Version 0.2.0 cannot read a required proof of possession, and 0.3.0 neither conditions nor limits per user,
+ * and would go on with the gate as it was: they are told a gate that trusts no issuer, and the truth stands
+ * in patches that they pass over.
  */
 export function hideFromOlder(constraints: GateConstraints): ToldConstraints {
-  const { proof_of_possession: proof, conditions, ...told } = constraints;
-  const { trusted_issuers: trusted = null, ...others } = told;
+  const { proof_of_possession: proof, conditions = [], ...told } = constraints;
+  const { trusted_issuers: trusted = null, rate_limits: rates, spend_limits: spend, ...others } = told;
+  const noIssuer = { ...others, trusted_issuers: [] };
   const demand = proof === undefined || proof === 'off' ? {} : { proof_of_possession: proof };
-  const noIssuer = { constraints: { ...others, trusted_issuers: [] } };
-  if (conditions !== undefined && conditions.length > 0)
-    return { ...noIssuer, conditions_patch: { ...demand, trusted_issuers: trusted, conditions } };
+  const limited = {
+    ...(rates !== undefined && { rate_limits: rates }),
+    ...(spend !== undefined && { spend_limits: spend }),
+  };
+  const isPerUser = rates?.per === 'user' || spend?.per === 'user';
+  const newer = { ...(isPerUser && limited), ...(conditions.length > 0 && { conditions }) };
+  const readable = isPerUser ? noIssuer : { ...noIssuer, ...limited };
+  if (Object.keys(newer).length > 0)
+    return { constraints: readable, conditions_patch: { ...demand, trusted_issuers: trusted, ...newer } };
   return 'proof_of_possession' in demand
-    ? { ...noIssuer, constraints_patch: { trusted_issuers: trusted, ...demand } }
+    ? { constraints: readable, constraints_patch: { trusted_issuers: trusted, ...demand } }
     : { constraints };
 }

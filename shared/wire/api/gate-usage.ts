@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { limits } from '../../model/limits.ts';
 import { type MicroUsd, renderUsd } from '../../model/money.ts';
 import { renderTime } from '../../model/time.ts';
 import { calendarWindowNames, type QuotaWindow } from '../../quota/window.ts';
@@ -6,13 +7,18 @@ import type { WindowLimit } from '../../quota/window-limit.ts';
 import { nullable, Timestamp } from './fields.ts';
 
 const Holder = Type.Enum(['gate', 'passport']);
+const Scope = Type.Enum(['gate', 'passport', 'user']);
 
 /** `GET /gates/:id/usage` */
-export const GateUsageQuery = Type.Object({ passport_id: Type.Optional(Type.String()) });
+export const GateUsageQuery = Type.Object({
+  passport_id: Type.Optional(Type.String()),
+  /** For whom a passport of another issuer acts. */
+  user: Type.Optional(Type.String({ minLength: 1, maxLength: limits.userCharsMax })),
+});
 
 export const LimitUsageAnswer = Type.Object({
   of: Holder,
-  per: Holder,
+  per: Scope,
   unit: Type.Enum(['requests', 'usd']),
   window: Type.Enum(calendarWindowNames),
   limit: Type.Number(),
@@ -34,7 +40,7 @@ export const GateUsageAnswer = Type.Object({
 export interface LimitUsage {
   readonly limit: WindowLimit;
   readonly window: QuotaWindow;
-  /** Null: the limit counts per passport, and the query named none. */
+  /** Null: the limit counts per passport or user, and the query named none. */
   readonly units: { readonly givenOut: number; readonly leased: number } | null;
 }
 

@@ -13,6 +13,7 @@ const requested: ApprovalAnswer = {
   status: 'pending',
   passport_id,
   agent_id,
+  user: null,
   gate_id,
   request_hash: `sha256:${'0'.repeat(64)}`,
   permission_key: 'orders:create',

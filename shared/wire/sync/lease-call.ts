@@ -42,10 +42,13 @@ const counterFields = {
    * draws on it.
    */
   wallet: Type.Optional(Type.String({ pattern: '^[\\w-]{22}:(?:pot|[\\w-]{22})$' })),
+  /** Of a gate's limit that counts for each user: whose (`userKeyOf`). Not known to version 0.3.0. */
+  user: Type.Optional(Type.Unsafe<IdDigest>(Type.String({ pattern: '^[\\w-]{22}$' }))),
 };
 
 /**
- * Which counter. A gate's limit with `per: passport` names both ids; a passport's own limit names no gate.
+ * Which counter. A gate's limit with `per: passport` names both ids, with `per: user` gate and user, and both
+ * ids where there is none; a passport's own limit names no gate.
  * `findCounterFault` checks the consistency of the fields.
  */
 const LeaseCounter = closed(counterFields);
@@ -149,8 +152,11 @@ function findCounterFault({
   token_hash,
   standing_approval_id: standingId,
   wallet,
+  user,
   window,
 }: LeaseCounter & Pick<LeaseRequest, 'window'>): string | null {
+  if (user !== undefined && ((kind !== 'gate_rate' && kind !== 'gate_spend') || passport_id !== null))
+    return 'must have a user for the limit of a gate alone, and no passport_id with it';
   const isOfWallet = kind === 'wallet_rate' || kind === 'wallet_spend';
   if ((wallet !== undefined) !== isOfWallet) return 'must have a wallet for the limit of one, and only then';
   if (isOfWallet)
@@ -186,7 +192,10 @@ export function counterOfLease(of: LeaseCounter): Counter {
   switch (kind) {
     case 'gate_rate':
     case 'gate_spend':
-      return { kind, gateId: must(gateId, 'a counter of a gate names it'), passportId };
+      return {
+        ...{ kind, gateId: must(gateId, 'a counter of a gate names it'), passportId },
+        ...(of.user !== undefined && { user: of.user }),
+      };
     case 'passport_rate':
     case 'passport_spend':
       return { kind, passportId: must(passportId, 'a counter of a passport names it') };

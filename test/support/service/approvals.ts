@@ -133,6 +133,7 @@ async function newApproval(deps: Deps, request: AskedApproval): Promise<NewAppro
     amountMicroUsd,
     display: request.display ?? null,
     owner: null,
+    tokenUser: '',
     isAsserted: false,
     shadow: null,
     askedBy: request.askedBy === undefined ? 'key_of_the_test' : request.askedBy,

@@ -55,7 +55,16 @@ describe('a token that the service signed', () => {
         ...{ spendNeedsAmount: true, rateWindows: [], approvals: null, proof: 'off' },
         ...{ agentKey: renderPublicKey(signer.publicKey), hasWallet: false, keyId: kid },
         ...{ tokenHash: sha256Hex(token), digests: digestWordsOf(claims.jti, claims.iss, claims.acct) },
-        ...{ owner: null, user: null, actors: [], source: null, among: '' },
+        ...{
+          owner: null,
+          user: null,
+          userKey: null,
+          actors: [],
+          conditions: [],
+          foreignClaims: {},
+          source: null,
+          among: '',
+        },
       },
     });
   });

@@ -3,7 +3,13 @@ import { makeId } from '../../../shared/model/ids.ts';
 import { limits } from '../../../shared/model/limits.ts';
 import type { PermissionKey } from '../../../shared/model/permission.ts';
 import type { UnixMillis } from '../../../shared/model/time.ts';
-import { noConstraints, parseConstraints, renderConstraints } from '../../../shared/wire/api/constraints.ts';
+import {
+  hideFromOlder,
+  noConstraints,
+  parseConstraints,
+  renderConstraints,
+} from '../../../shared/wire/api/constraints.ts';
+import { mergePatch } from '../../../shared/wire/api/merge-patch.ts';
 import { refusal } from '../../support/base/refusal.ts';
 
 const gate = (value: unknown) => parseConstraints(value, { param: 'constraints', of: 'gate' });
@@ -232,5 +238,30 @@ describe('renderConstraints', () => {
         { id: 'b', require: 'false', permissions: ['orders:*'], otherwise: 'approve', message: 'Ask.' },
       ],
     });
+  });
+});
+
+describe('what sidecars are told of a gate', () => {
+  const perUser = { requests_per_day: 3, per: 'user' as const };
+  const money = { daily_usd: 5, per: 'user' as const };
+
+  it.each([
+    [{ rate_limits: perUser }],
+    [{ spend_limits: money, trusted_issuers: ['own'], allowed_domains: ['api.example.com'] }],
+    [{ spend_limits: { daily_usd: 5 }, rate_limits: perUser, proof_of_possession: 'required' as const }],
+  ])('has those of 0.3.0 trust nobody where a limit counts for each user: %j', (given) => {
+    const { constraints, constraints_patch: patch = {}, conditions_patch: newer = {} } = hideFromOlder(given);
+    // What 0.3.0 makes of it, which knows no such limit.
+    const older = mergePatch(constraints, patch);
+    expect(gate(older)).toMatchObject({ trustedIssuers: { own: false, named: [] } });
+    expect(JSON.stringify(older)).not.toContain('user');
+    expect(mergePatch(older, newer)).toEqual(given);
+  });
+
+  it('is the truth else', () => {
+    for (const per of ['gate', 'passport'] as const) {
+      const given = { rate_limits: { ...perUser, per }, spend_limits: { ...money, per } };
+      expect(hideFromOlder(given)).toEqual({ constraints: given });
+    }
   });
 });

@@ -400,7 +400,7 @@ export interface GateConstraints {
     /** Requests in a UTC day. */
     readonly requests_per_day?: number | null;
     /** Whether all passports share the limit (`gate`, the default) or each has its own (`passport`). */
-    readonly per?: 'gate' | 'passport' | null;
+    readonly per?: 'gate' | 'passport' | 'user' | null;
   } | null;
   /** Money, in USD with at most 6 decimals. */
   readonly spend_limits?: {
@@ -417,7 +417,7 @@ export interface GateConstraints {
      */
     readonly unpriced?: 'block' | 'permit' | null;
     /** Whether all passports share the limit (`gate`, the default) or each has its own (`passport`). */
-    readonly per?: 'gate' | 'passport' | null;
+    readonly per?: 'gate' | 'passport' | 'user' | null;
     /** The fraction of a spend limit, above 0, at which `spend_limit.approaching` fires. Default 0.8. */
     readonly alert_at?: number | null;
   } | null;
@@ -1487,6 +1487,8 @@ export interface Approval {
   readonly passport_id: string;
   /** The requesting agent, as its owner named it. */
   readonly agent_id: string;
+  /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+  readonly user: string | null;
   /** The gate of the request. */
   readonly gate_id: string;
   /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
@@ -1548,6 +1550,8 @@ export interface ApprovalDetail {
   readonly passport_id: string;
   /** The requesting agent, as its owner named it. */
   readonly agent_id: string;
+  /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+  readonly user: string | null;
   /** The gate of the request. */
   readonly gate_id: string;
   /** `sha256:` and hex of SHA-256 over the RFC 8785 form of the request. */
@@ -4004,6 +4008,8 @@ export interface ApprovalsResource {
     readonly status?: 'pending' | 'approved' | 'denied' | 'expired' | 'used';
     /** `me`: only pending ones that this caller may answer and has not. */
     readonly waiting_for?: 'me';
+    /** For whom the agent acts: with the issuer, one user. What is suspended is an owner or a passport. */
+    readonly user?: string;
     readonly limit?: number;
     readonly offset?: number;
     /** `next_cursor` of the same query. */
