@@ -11,6 +11,7 @@ import { auditRoutes } from './audit/routes.ts';
 import { authzenRoutes } from './authzen/routes.ts';
 import { authzenVocabularyRoutes } from './authzen/vocabulary-routes.ts';
 import { backtestRoutes } from './backtests/routes.ts';
+import { shadowReportRoutes } from './backtests/shadow-routes.ts';
 import { bookRoutes } from './book/routes.ts';
 import { catalogOnRecord, publishCatalog } from './catalogs/publish-catalog.ts';
 import { catalogRoutes } from './catalogs/routes.ts';
@@ -157,6 +158,7 @@ function apiRoutes(deps: Deps): FastifyPluginAsync {
     v1.register(templateRoutes(deps));
     v1.register(gateRoutes(deps, { publish: publishCatalog, onRecord: catalogOnRecord }));
     v1.register(backtestRoutes(deps));
+    v1.register(shadowReportRoutes(deps));
     v1.register(catalogRoutes(deps));
     v1.register(discoveryRoutes(deps));
     v1.register(enforcementRoutes(deps));

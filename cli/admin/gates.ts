@@ -12,6 +12,7 @@ import { UsageError } from '../base/call-api.ts';
 import type { CommandHost } from '../base/host.ts';
 import { lists } from '../base/lists.ts';
 import { choice, given } from '../base/options.ts';
+import { addShadowCommands } from './gate-shadows.ts';
 
 interface GateOptions {
   readonly file?: string;
@@ -29,6 +30,7 @@ export function addGateCommands(program: Command, host: CommandHost): void {
   addReading(gates, api);
   addChanging(gates, api);
   addTrying(gates, api);
+  addShadowCommands(gates, api);
 }
 
 function addReading(gates: Command, api: ApiCommands): void {

@@ -497,3 +497,16 @@ function hasStatusAt(sql: Database, status: ApprovalStatus, nowMs: UnixMillis) {
 
 export const dueApprovals = (sql: Database) =>
   sql`SELECT FROM approvals WHERE due_at_ms <= ${databaseNowMs(sql)}`;
+
+/** How often the gate asked a person then. Those that are trimmed are not counted. */
+export async function countAsked(
+  sql: Database,
+  { gateId, accountId, mode }: Owner & { readonly gateId: GateId },
+  { fromMs, toMs }: { readonly fromMs: UnixMillis; readonly toMs: UnixMillis },
+): Promise<number> {
+  const [row] = await sql<{ asked: number }[]>`
+    SELECT count(*) AS asked FROM approvals
+    WHERE gate_account_id = ${accountId} AND gate_mode = ${mode} AND gate_id = ${gateId}
+      AND created_at_ms >= ${fromMs} AND created_at_ms < ${toMs}`;
+  return row?.asked ?? 0;
+}

@@ -20,6 +20,8 @@ export const backtestsLimits = {
   progressMs: secondMs,
   /** Beside the decisions of this replica: a hundred million records. */
   runMsMax: hourMs,
+  /** A report of a shadow, which somebody waits for: some 200,000 records. */
+  reportMsMax: 10 * secondMs,
   /** Without a pulse. */
   lookMs: 5 * secondMs,
   /** Approvals of one time are put in order in memory: 50 MB. */

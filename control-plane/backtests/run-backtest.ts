@@ -4,6 +4,7 @@ import type { Outcome } from '../../shared/model/decision.ts';
 import type { AttestationId } from '../../shared/model/ids.ts';
 import type { UnixMillis } from '../../shared/model/time.ts';
 import { Backtest, type Beside } from '../../shared/replay/backtest.ts';
+import type { OtherPolicy } from '../../shared/replay/decide-again.ts';
 import type { DifferenceReport } from '../../shared/replay/difference.ts';
 import { otherPolicyOf } from '../../shared/replay/former-policy.ts';
 import { TooManyWindows } from '../../shared/replay/simulated-windows.ts';
@@ -23,6 +24,11 @@ export class BacktestFailed extends Error {
   }
 }
 
+interface Span {
+  readonly fromMs: UnixMillis;
+  readonly untilMs: UnixMillis;
+}
+
 /** What the backtest does next, in the order of time. */
 interface Event {
   readonly kind: 'decide' | 'settle';
@@ -40,13 +46,14 @@ export async function runBacktest(
   { sql }: Pick<BaseDeps, 'sql'>,
   job: BacktestJob,
   onPage: (progress: number) => Promise<void>,
+  make = (other: OtherPolicy, time: Span) => new Backtest(other, time),
 ): Promise<DifferenceReport> {
   const { sinceMs, untilMs } = job;
   const stated = await statedPolicy(sql, job, { hash: job.policyHash, text: job.policy });
   const other = otherPolicyOf(job, stated);
   if (other === null) throw new BacktestFailed('internal_error');
   const facts = new PastFacts(sql, job, stated);
-  const backtest = new Backtest(other, { fromMs: sinceMs, untilMs });
+  const backtest = make(other, { fromMs: sinceMs, untilMs });
   const learned: Learned = async (events) => {
     await facts.learn(events.map(({ record }) => record));
     const known = events.map((event) => ({ ...event, beside: facts.of(event.record) }));

@@ -42,6 +42,7 @@ import { gateTag } from './gate-tag.ts';
 import { listGatesUseCase } from './list-gates-use-case.ts';
 import { findPolicy, listGatePolicies } from './policy-store.ts';
 import { readGateUsage } from './read-gate-usage.ts';
+import { readPromotion } from './read-promotion.ts';
 import { shadowRoutes } from './shadow-routes.ts';
 import { updateGate } from './update-gate.ts';
 
@@ -229,7 +230,8 @@ function readRoutes(deps: AppendingDeps): FastifyPluginAsyncTypebox {
         const gate = await findCountedGate(deps.sql, callerOf(request), gateIdOf(request.params.id));
         if (gate === null) throw new ApiError('gate_not_found');
         reply.header('etag', gateTag(gate));
-        return renderGateWithStats(gate, deps.gateHost);
+        const promoted = await readPromotion(deps.sql, gate, deps.clock.now());
+        return renderGateWithStats(gate, promoted, deps.gateHost);
       },
     );
 

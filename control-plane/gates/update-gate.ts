@@ -4,12 +4,14 @@ import { ApiError } from '../../shared/errors/api-error.ts';
 import { namedIssuers } from '../../shared/model/constraints.ts';
 import type { Gate } from '../../shared/model/gate.ts';
 import { type GateId, type IssuerId, isId } from '../../shared/model/ids.ts';
+import type { UnixMillis } from '../../shared/model/time.ts';
 import type { GateConstraints } from '../../shared/wire/api/constraints.ts';
 import { applyGatePatch, type GatePatch, gateReadOnly, renderGate } from '../../shared/wire/api/gate.ts';
 import { refuseChanges } from '../../shared/wire/api/read-only.ts';
 import { expireVoided, voidApprovals } from '../approvals/void-approvals.ts';
 import type { AppendingDeps } from '../attestations/deps.ts';
 import { administer } from '../audit/administer.ts';
+import type { Transaction } from '../base/database.ts';
 import { indexGates } from '../discovery/index-gates.ts';
 import type { Caller } from '../http/caller.ts';
 import type { TagCondition } from '../http/entity-tag.ts';
@@ -24,9 +26,9 @@ import { refuseUnanswerable } from './refuse-unanswerable.ts';
 /**
  * Applies a merge patch (contract §4). The gate is locked between read and write, so that concurrent patches
  * are not lost. A patch without effect keeps the version, and so the entity tags of readers. A change of
- * trust level, constraints or routes voids the gate's open approvals (contract §8).
+ * trust level, constraints or routes voids the gate's open approvals (contract §8), and ends its shadow.
  */
-export async function updateGate(
+export const updateGate = (
   deps: AppendingDeps,
   caller: Caller,
   {
@@ -34,14 +36,43 @@ export async function updateGate(
     patch,
     ifMatch,
   }: { readonly gateId: GateId; readonly patch: Static<typeof GatePatch>; readonly ifMatch: TagCondition },
+): Promise<Gate> =>
+  changeGate(deps, caller, {
+    gateId,
+    ifMatch,
+    operation: 'updateGate',
+    issuers: issuersIn(patch),
+    patched: (current) => {
+      refuseChanges(patch, renderGate(current, deps.gateHost), gateReadOnly);
+      return { ...current, ...applyGatePatch(patch, current) };
+    },
+  });
+
+/** How a gate is changed. */
+interface GateChange {
+  readonly gateId: GateId;
+  readonly ifMatch: TagCondition;
+  readonly operation: 'updateGate' | 'promoteShadow';
+  /** That the gate may begin to trust. */
+  readonly issuers: readonly IssuerId[];
+  /** The gate as it is to be. Throws where it must not be. */
+  readonly patched: (current: Gate, nowMs: UnixMillis) => Gate;
+  /** In the same transaction, once the gate is written. */
+  readonly onChanged?: (tx: Transaction, nowMs: UnixMillis) => Promise<void>;
+}
+
+export async function changeGate(
+  deps: AppendingDeps,
+  caller: Caller,
+  { gateId, ifMatch, operation, issuers, patched: patch, onChanged }: GateChange,
 ): Promise<Gate> {
   const { gate, voided } = await administer(deps, caller, async (tx, change) => {
-    const trusted = await holdTrusted(tx, caller, issuersIn(patch));
+    const trusted = await holdTrusted(tx, caller, issuers);
     const current = await lockGate(tx, caller, gateId);
     if (current === null) throw new ApiError('gate_not_found');
     if (!ifMatch(gateTag(current))) throw new ApiError('precondition_failed');
-    refuseChanges(patch, renderGate(current, deps.gateHost), gateReadOnly);
-    const patched: Gate = { ...current, ...applyGatePatch(patch, current) };
+    const nowMs = deps.clock.now();
+    const patched = patch(current, nowMs);
     if (isDeepStrictEqual(patched, current)) return { result: { gate: current, voided: 0 }, audited: null };
     const { accountId } = caller;
     await refuseUnanswerable(tx, deps, {
@@ -49,7 +80,6 @@ export async function updateGate(
       after: patched.constraints,
       before: current.constraints,
     });
-    const nowMs = deps.clock.now();
     const version = current.version + 1;
     const policyVersion = hasSamePolicy(patched, current) ? current.policyVersion : version;
     const begun: Gate = {
@@ -63,17 +93,19 @@ export async function updateGate(
     const hasChanged = policyVersion !== current.policyVersion;
     const shadow = hasChanged ? null : current.shadow;
     const gate: Gate = { ...begun, policyHash: await keepPolicy(tx, deps, begun), shadow };
-    if (hasChanged) await endShadow(tx, deps, current, { reason: 'policy_changed', nowMs });
+    const reason = operation === 'promoteShadow' ? 'promoted' : 'policy_changed';
+    if (hasChanged) await endShadow(tx, deps, current, { reason, nowMs });
     const voided = await voidApprovals(tx, { ...gate, isDeleted: false }, nowMs);
     if (gate.trustLevel !== current.trustLevel) await indexGates(tx, [gateId]);
     const known = new Set(namedIssuers(current.constraints));
     const issuerIds = trusted.issuerIds.filter((id) => !known.has(id));
     await tellTrusted(tx, change, { ...trusted, issuerIds });
     await putGate(tx, change, gate, nowMs);
+    await onChanged?.(tx, nowMs);
     const render = (each: Gate) => renderGate(each, deps.gateHost);
     return {
       result: { gate, voided },
-      audited: { operation: 'updateGate', target: gateId, before: render(current), after: render(gate) },
+      audited: { operation, target: gateId, before: render(current), after: render(gate) },
     };
   });
   await expireVoided(deps, voided);

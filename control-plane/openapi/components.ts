@@ -32,6 +32,7 @@ import { PageAnswer } from '../../shared/wire/api/paging.ts';
 import * as passkey from '../../shared/wire/api/passkey.ts';
 import * as passport from '../../shared/wire/api/passport.ts';
 import * as passportIssue from '../../shared/wire/api/passport-issue.ts';
+import * as promotion from '../../shared/wire/api/promotion.ts';
 import * as retention from '../../shared/wire/api/retention.ts';
 import * as session from '../../shared/wire/api/session.ts';
 import * as shadow from '../../shared/wire/api/shadow.ts';
@@ -88,6 +89,8 @@ export const namedSchemas = {
   ShadowPatch: shadow.ShadowPatch,
   Shadow: shadow.ShadowAnswer,
   ShadowDeletion: shadow.ShadowDeletion,
+  Promotion: promotion.PromotionAnswer,
+  OutcomeCounts: promotion.OutcomeCounts,
   BacktestRequest: backtest.BacktestRequest,
   Backtest: backtest.BacktestAnswer,
   Difference: difference.DifferenceAnswer,

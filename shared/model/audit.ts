@@ -29,6 +29,7 @@ export const auditedOperations = [
   'deleteGate',
   'putShadow',
   'deleteShadow',
+  'promoteShadow',
   'publishCatalog',
   'createIssuer',
   'updateIssuer',

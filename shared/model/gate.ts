@@ -46,6 +46,16 @@ export interface Gate {
   readonly shadow: GateShadow | null;
 }
 
+/** Decisions of a step of time: PERMIT, BLOCK, SUSPEND. */
+export type StepCounts = readonly [permits: number, blocks: number, suspends: number];
+
+/** What a shadow said until it was promoted. */
+export interface PredictedCounts {
+  readonly step_ms: number;
+  /** The last step before the promotion comes first. */
+  readonly steps: readonly StepCounts[];
+}
+
 /** What ends a shadow before it expires: the live policy changed, or somebody ended it. */
 export const shadowEnds = ['policy_changed', 'gate_deleted', 'deleted', 'replaced', 'promoted'] as const;
 export type ShadowEnd = (typeof shadowEnds)[number];

@@ -7,6 +7,7 @@ import {
   decideAgain,
   type FormerPolicy,
   type OtherPolicy,
+  type Past,
   type PastPassport,
   type Undecided,
   verdictOnRecord,
@@ -29,6 +30,17 @@ interface Taken {
   readonly other: Units;
 }
 
+type Again = DecidedAgain | { readonly undecided: string };
+
+/** How a report of the other policy comes about. */
+interface How {
+  /** What it says to a request, by what windows and wallets have left. */
+  readonly again: (past: Past, other: OtherPolicy, left: Parameters<typeof decideAgain>[2]) => Again;
+  /** Whether a record is one of the report. What others took counts for limits. */
+  readonly isOf: (record: AttestationRecord) => boolean;
+  readonly onDecided: (decided: DecidedTwice) => void;
+}
+
 /** PERMITs and approvals whose later records find what they took, the newest: about 50 MB. */
 const takenMax = 200_000;
 
@@ -41,14 +53,20 @@ const nothing: Units = { money: 0, requests: 0 };
  */
 export class Backtest {
   readonly #other: OtherPolicy;
+  readonly #how: How;
   readonly #difference: Difference;
   readonly #windows: SimulatedWindows;
   /** By the id of the PERMIT or the approval. */
   readonly #taken = new Map<string, Taken>();
   readonly #drift = { mayBeFuller: false, mayBeEmptier: false };
 
-  constructor(other: OtherPolicy, time: { readonly fromMs: UnixMillis; readonly untilMs: UnixMillis }) {
+  constructor(
+    other: OtherPolicy,
+    time: { readonly fromMs: UnixMillis; readonly untilMs: UnixMillis },
+    how: Partial<How> = {},
+  ) {
     this.#other = other;
+    this.#how = { again: decideAgain, isOf: () => true, onDecided: () => undefined, ...how };
     this.#difference = new Difference(time);
     this.#windows = new SimulatedWindows(other);
   }
@@ -57,15 +75,19 @@ export class Backtest {
   decide(record: AttestationRecord, beside: Beside, atMs: UnixMillis): void {
     const { known } = beside;
     const passport = known === null || typeof known === 'string' ? null : known.passport;
-    this.#difference.add({
+    const other = this.#again(record, beside, atMs);
+    if (!this.#how.isOf(record)) return;
+    const decided: DecidedTwice = {
       id: record.id,
       timestampMs: atMs,
       live: verdictOnRecord(record),
-      other: this.#again(record, beside, atMs),
+      other,
       amountMicroUsd: record.amountMicroUsd,
       agentId: passport?.agentId ?? null,
       permissionKey: record.permissionKey,
-    });
+    };
+    this.#difference.add(decided);
+    this.#how.onDecided(decided);
   }
 
   /** A record with a resolution: what a PERMIT or an approval took goes back, or is another amount. */
@@ -101,16 +123,17 @@ export class Backtest {
       return { undecided: 'members' };
     const past = { record, known, former };
     const nowhere = { windows: noPastWindows, drift: this.#drift };
-    if (known === null) return decideAgain(past, this.#other, nowhere);
+    const { again: decideBy } = this.#how;
+    if (known === null) return decideBy(past, this.#other, nowhere);
     const money = record.amountMicroUsd ?? 0;
     const windows = this.#windows.at({ record, passport: known.passport, former }, money, atMs);
-    const again = decideAgain(past, this.#other, { windows, drift: this.#drift });
+    const again = decideBy(past, this.#other, { windows, drift: this.#drift });
     if (windows !== noPastWindows || record.walletId !== null)
       this.#take(record, known.passport, again, atMs);
     return again;
   }
 
-  #take(record: AttestationRecord, passport: VerifiedPassport, again: DecidedAgain, atMs: UnixMillis): void {
+  #take(record: AttestationRecord, passport: VerifiedPassport, again: Again, atMs: UnixMillis): void {
     const { decision, approvalId, amountMicroUsd } = record;
     const asked = decision !== 'BLOCK' && approvalId?.startsWith('appr_') === true ? approvalId : null;
     const held = decision === 'PERMIT' && asked !== null ? this.#taken.get(asked) : undefined;
@@ -138,11 +161,7 @@ export class Backtest {
   }
 
   /** An approval has its money already, and what was permitted in its place its request as well. */
-  #unitsAgain(
-    again: Exclude<DecidedAgain, { undecided: unknown }>,
-    money: number,
-    held: Taken | undefined,
-  ): Units {
+  #unitsAgain(again: Exclude<Again, { undecided: unknown }>, money: number, held: Taken | undefined): Units {
     const units = unitsOf(again.outcome, again.decision?.amountMicroUsd ?? money);
     if (held === undefined || held.other === nothing) return units;
     return { money: 0, requests: Math.max(0, units.requests - held.other.requests) };

@@ -258,7 +258,7 @@ function hasPassed({ constraintsEvaluated: checks, decision, reason }: Attestati
 }
 
 /** Whether the record says all of its cost: what comes before is known to have passed. */
-const reachedCost = ({ decision, reason, constraintsEvaluated: checks }: AttestationRecord): boolean =>
+export const reachedCost = ({ decision, reason, constraintsEvaluated: checks }: AttestationRecord): boolean =>
   decision !== 'BLOCK' ||
   ofCost.has(reason) ||
   (reason === 'wallet_frozen' && checks.includes('spend_limit'));

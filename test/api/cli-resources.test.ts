@@ -36,6 +36,27 @@ async function json(line: string, options: Partial<RunOptions> = {}) {
 }
 
 describe('resources', () => {
+  it('tries a policy beside that of a gate, reports on it and promotes it', async () => {
+    const { gate_id: gate } = await api.createGate({}, key);
+    const smaller = `--constraints {"spend_limits":{"per_transaction_usd":20}}`;
+    const [made] = await json(`gates shadow put ${gate} ${smaller} --trust-level L2 --expires-in 60`);
+    expect(made).toMatchObject({
+      trust_level: 'L2',
+      constraints: { spend_limits: { per_transaction_usd: 20 } },
+    });
+    expect(await json(`gates shadow show ${gate}`)).toEqual([made]);
+    expect(await json(`gates shadow report ${gate} --since 2026-01-01T00:00:00Z`)).toMatchObject([
+      { decisions: 0 },
+    ]);
+    expect(await run(`gates shadow put ${gate} --constraints {`)).toMatchObject({ code: 2 });
+    expect(await json(`gates shadow delete ${gate}`)).toMatchObject([{ deleted: true }]);
+    const file = join(folder.path, 'patch.yaml');
+    writeFileSync(file, 'trust_level: L3\n');
+    await json(`gates shadow put ${gate} --file ${file}`);
+    expect(await run(`gates promote ${gate}`)).toMatchObject({ code: 2 });
+    expect(await json(`gates promote ${gate} --yes`)).toMatchObject([{ trust_level: 'L3' }]);
+  });
+
   it('approves ahead, lists what is left, and ends it', async () => {
     const { key: own } = await api.createAccount();
     const as = { env: { ...env, AGENT_TRUST_API_KEY: own } };

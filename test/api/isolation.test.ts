@@ -41,6 +41,8 @@ const rooms: readonly Room[] = [
       ['PUT', '/shadow', { trust_level: 'L2' }],
       ['GET', '/shadow'],
       ['DELETE', '/shadow'],
+      ['GET', '/shadow/report'],
+      ['POST', '/shadow/promote', {}],
       ['DELETE', ''],
     ],
   },

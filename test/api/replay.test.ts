@@ -31,6 +31,9 @@ beforeAll(async () => {
     allowed_domains: ['*.example.com'],
   };
   const { gate_id: spending } = await api.createGate({ constraints });
+  // What a shadow says beside changes nothing of what is decided.
+  const shadow = { trust_level: 'L2', constraints: { spend_limits: { daily_usd: 1 } } };
+  await api.call({ method: 'PUT', url: `/v1/gates/${spending}/shadow`, body: shadow });
   const spender = await api.issuePassport({ permissions: ['orders:create'] });
   ids.spender = spender.passport_id;
   const there = { domain: 'shop.example.com' };

@@ -665,6 +665,16 @@ const ownRefusals: Readonly<Record<string, Refusal>> = {
   },
   'getShadow shadow_not_found': async () =>
     api.call({ url: `/v1/gates/${(await api.createGate()).gate_id}/shadow` }),
+  'getShadowReport shadow_not_found': async () =>
+    api.call({ url: `/v1/gates/${(await api.createGate()).gate_id}/shadow/report` }),
+  'promoteShadow precondition_failed': async ({ id }) =>
+    api.call({ ...(await goodCall(id)), headers: { 'if-match': '"0"' } }),
+  'promoteShadow shadow_not_found': async () =>
+    api.call({
+      method: 'POST',
+      url: `/v1/gates/${(await api.createGate()).gate_id}/shadow/promote`,
+      headers: { 'if-match': '*' },
+    }),
   'deleteShadow shadow_not_found': async () =>
     api.call({ method: 'DELETE', url: `/v1/gates/${(await api.createGate()).gate_id}/shadow` }),
   'getCatalog catalog_not_found': async () => {

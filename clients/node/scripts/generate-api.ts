@@ -29,6 +29,8 @@ const methods: Readonly<Record<string, string>> = {
   putShadow: 'gates.putShadow',
   getShadow: 'gates.getShadow',
   deleteShadow: 'gates.deleteShadow',
+  getShadowReport: 'gates.getShadowReport',
+  promoteShadow: 'gates.promoteShadow',
   discoverGates: 'gates.discover',
   listGatePolicies: 'gates.listPolicies',
   getPolicy: 'gates.getPolicy',

@@ -646,6 +646,8 @@ class GatePatch(TypedDict):
     last_changed_by: NotRequired[Actor | None]
     # Counts of all decisions at the gate, without gate tests.
     stats: NotRequired[GatePatchStats | None]
+    # The newest promotion of a shadow; absent: none.
+    promoted: NotRequired[Promotion | None]
 
 
 class Gate(TypedDict):
@@ -729,6 +731,8 @@ class GateWithStats(TypedDict):
     routes: NotRequired[Sequence[GateRoute]]
     # Counts of all decisions at the gate, without gate tests.
     stats: GateWithStatsStats
+    # The newest promotion of a shadow; absent: none.
+    promoted: NotRequired[Promotion]
 
 
 class GateListItemApprovers(TypedDict):
@@ -838,6 +842,28 @@ class ShadowDeletion(TypedDict):
     gate_id: str
     # Whether it is deleted.
     deleted: Literal[True]
+
+
+class Promotion(TypedDict):
+    # When the shadow became the policy.
+    at: str
+    # Hash of the policy that the shadow became.
+    policy_hash: str
+    # How long both were counted, in seconds.
+    compared_s: int
+    # What the shadow said in so long a time before; null: nothing to compare.
+    predicted: OutcomeCounts | None
+    # What the gate has decided since; null: nothing to compare.
+    observed: OutcomeCounts | None
+
+
+class OutcomeCounts(TypedDict):
+    # Of these, PERMIT.
+    permits: int
+    # Of these, BLOCK.
+    blocks: int
+    # Requests for which a person was asked.
+    suspends: int
 
 
 class BacktestRequest(TypedDict):
@@ -4626,7 +4652,7 @@ class Operations:
         self,
         *,
         actor: str | None = None,
-        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "putShadow", "deleteShadow", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createWallet", "updateWallet", "freezeWallet", "unfreezeWallet", "deleteWallet", "setPassportWallet", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "getAttestationFacts", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "confirmUser", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
+        operation: Literal["issuePassport", "issuePassportUnattended", "revokePassport", "suspendPassport", "reactivatePassport", "suspendOwner", "reactivateOwner", "revokeSubject", "receiveSecurityEvent", "createGate", "updateGate", "deleteGate", "putShadow", "deleteShadow", "promoteShadow", "publishCatalog", "createIssuer", "updateIssuer", "createTemplate", "approveApproval", "denyApproval", "undoApproval", "refundPermit", "acceptMcpPin", "rejectMcpPin", "createWallet", "updateWallet", "freezeWallet", "unfreezeWallet", "deleteWallet", "setPassportWallet", "createStandingApproval", "endStandingApproval", "createApiKey", "rollApiKey", "deleteApiKey", "setRetention", "getAttestationFacts", "setAuthzenVocabulary", "createWebhook", "updateWebhook", "deleteWebhook", "rollWebhookSecret", "testWebhook", "resendDelivery", "recoverWebhook", "createChannel", "updateChannel", "deleteChannel", "testChannel", "createAccount", "updateAccount", "rotateSigningKey", "revokeSidecarKey", "logIn", "logInWithOidc", "logInWithPasskey", "logOut", "endSession", "inviteUser", "renewInvitation", "acceptInvitation", "confirmUser", "updateUser", "deleteUser", "changePassword", "beginTotp", "confirmTotp", "removeTotp", "addPasskey", "renamePasskey", "removePasskey"] | None = None,
         target: str | None = None,
         since: str | None = None,
         until: str | None = None,
@@ -5210,6 +5236,47 @@ class Operations:
             "",
             path_ids={"id": gate_id},
             query={},
+            headers={},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def promote_shadow(
+        self,
+        gate_id: str,
+        *,
+        if_match: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Gate:
+        """Make the shadow of a gate its policy. Needs a key with the scope `gates:update`."""
+        answer: Gate = self._call(
+            "POST",
+            "/v1/gates/{id}/shadow/promote",
+            "",
+            path_ids={"id": gate_id},
+            query={},
+            headers={"if-match": if_match},
+            body=None,
+            deadline_ms=deadline_ms,
+        )
+        return answer
+
+    def get_shadow_report(
+        self,
+        gate_id: str,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        deadline_ms: float | None = None,
+    ) -> Difference:
+        """See what the shadow of a gate would have decided. Needs a key with the scope `gates:read`."""
+        answer: Difference = self._call(
+            "GET",
+            "/v1/gates/{id}/shadow/report",
+            "",
+            path_ids={"id": gate_id},
+            query={"since": since, "until": until},
             headers={},
             body=None,
             deadline_ms=deadline_ms,

@@ -30,6 +30,7 @@ import { closed, Description, FreeForm, Name, nullable, Tier, Timestamp } from '
 import { GateRoutes, parseGateRoutes, renderGateRoutes } from './gate-routes.ts';
 import { parseLabels, patchedLabels, renderLabels } from './labels.ts';
 import { mergePatch } from './merge-patch.ts';
+import { PromotionAnswer } from './promotion.ts';
 import { readOnly } from './read-only.ts';
 import { renderStandingApprovalForSidecars } from './standing-approval.ts';
 
@@ -88,7 +89,7 @@ export const GatePatch = closed({
   /** Replaced as a whole; null removes all. */
   routes: Type.Optional(nullable(GateRoutes)),
   labels: Type.Optional(nullable(FreeForm)),
-  ...readOnly({ ...gateReadOnly, stats: Stats }),
+  ...readOnly({ ...gateReadOnly, stats: Stats, promoted: PromotionAnswer }),
 });
 
 /** The members of a gate that the list omits. `routes` only if it has some. */
@@ -103,10 +104,12 @@ export const GateCreationAnswer = Type.Object({
   catalog: Type.Optional(CatalogAnswer),
 });
 
+/** `promoted` only if a shadow became its policy. */
 export const GateWithStatsAnswer = Type.Object({
   ...gateFields,
   ...policyFields,
   stats: Stats,
+  promoted: Type.Optional(PromotionAnswer),
 });
 
 export const GateListItem = Type.Object({
@@ -249,6 +252,7 @@ export const renderNewGate = (
 
 export const renderGateWithStats = (
   gate: CountedGate,
+  promoted: PromotionAnswer | null,
   gateHost: string,
 ): Static<typeof GateWithStatsAnswer> => ({
   ...renderGate(gate, gateHost),
@@ -258,6 +262,7 @@ export const renderGateWithStats = (
     blocks: gate.stats.blocks,
     last_request_at: renderOptionalTime(gate.stats.lastRequestAtMs),
   },
+  ...(promoted === null ? {} : { promoted }),
 });
 
 export const renderGateListItem = (

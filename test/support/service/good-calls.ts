@@ -269,6 +269,12 @@ export function goodCalls(api: Api): GoodCalls {
     cancelBacktest: backtestCall('DELETE'),
     putShadow: async () => ({ method: 'PUT', url: `/v1/gates/${await gateId()}/shadow`, body: stricter }),
     getShadow: async () => ({ url: await shadowUrl() }),
+    getShadowReport: async () => ({ url: `${await shadowUrl()}/report` }),
+    promoteShadow: async () => ({
+      method: 'POST',
+      url: `${await shadowUrl()}/promote`,
+      headers: { 'if-match': '*' },
+    }),
     deleteShadow: async () => ({ method: 'DELETE', url: await shadowUrl() }),
     checkCondition: async () => ({
       url: '/v1/conditions/check',

@@ -654,6 +654,8 @@ export interface GatePatch {
     /** When the gate last decided; null if never. */
     readonly last_request_at: string | null;
   } | null;
+  /** The newest promotion of a shadow; absent: none. */
+  readonly promoted?: Promotion | null;
 }
 
 export interface Gate {
@@ -739,6 +741,8 @@ export interface GateWithStats {
     /** When the gate last decided; null if never. */
     readonly last_request_at: string | null;
   };
+  /** The newest promotion of a shadow; absent: none. */
+  readonly promoted?: Promotion;
 }
 
 export interface GateListItem {
@@ -844,6 +848,28 @@ export interface ShadowDeletion {
   readonly gate_id: string;
   /** Whether it is deleted. */
   readonly deleted: true;
+}
+
+export interface Promotion {
+  /** When the shadow became the policy. */
+  readonly at: string;
+  /** Hash of the policy that the shadow became. */
+  readonly policy_hash: string;
+  /** How long both were counted, in seconds. */
+  readonly compared_s: number;
+  /** What the shadow said in so long a time before; null: nothing to compare. */
+  readonly predicted: OutcomeCounts | null;
+  /** What the gate has decided since; null: nothing to compare. */
+  readonly observed: OutcomeCounts | null;
+}
+
+export interface OutcomeCounts {
+  /** Of these, PERMIT. */
+  readonly permits: number;
+  /** Of these, BLOCK. */
+  readonly blocks: number;
+  /** Requests for which a person was asked. */
+  readonly suspends: number;
 }
 
 export interface BacktestRequest {
@@ -3967,6 +3993,15 @@ export interface GatesResource {
   getShadow(id: string, options?: CallOptions): Promise<Shadow>;
   /** End the shadow of a gate. Needs a key with the scope `gates:update`. */
   deleteShadow(id: string, options?: CallOptions): Promise<ShadowDeletion>;
+  /** Make the shadow of a gate its policy. Needs a key with the scope `gates:update`. */
+  promoteShadow(id: string, options?: CallOptions & { readonly ifMatch?: string }): Promise<Gate>;
+  /** See what the shadow of a gate would have decided. Needs a key with the scope `gates:read`. */
+  getShadowReport(id: string, query?: {
+    /** Only records from this time on. */
+    readonly since?: string;
+    /** Only records before this time. */
+    readonly until?: string;
+  }, options?: CallOptions): Promise<Difference>;
   /** Ask what a gate would decide. Needs a key with the scope `gates:read`. */
   test(id: string, body: GateTestRequest, options?: CallOptions): Promise<GateTest>;
   /** Get a policy by its hash. Needs a key with the scope `gates:read`. */
@@ -4470,6 +4505,8 @@ export const resources = {
     putShadow: ['PUT', '/v1/gates/{id}/shadow', 'body'],
     getShadow: ['GET', '/v1/gates/{id}/shadow', ''],
     deleteShadow: ['DELETE', '/v1/gates/{id}/shadow', ''],
+    promoteShadow: ['POST', '/v1/gates/{id}/shadow/promote', ''],
+    getShadowReport: ['GET', '/v1/gates/{id}/shadow/report', 'query'],
     test: ['POST', '/v1/gates/{id}/test', 'body'],
     getPolicy: ['GET', '/v1/policies/{hash}', ''],
   },
