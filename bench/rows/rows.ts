@@ -28,6 +28,7 @@ import { receipts } from './receipts.ts';
 import { records } from './records.ts';
 import { replay } from './replay.ts';
 import { revocations } from './revocations.ts';
+import { shadow } from './shadow.ts';
 import { standings } from './standings.ts';
 import { start } from './start.ts';
 import { threads } from './threads.ts';
@@ -207,6 +208,14 @@ export const rows: readonly Row[] = [
     seconds: { full: 320, quick: 90 },
     onlyByName: 'quick',
     run: conditions,
+  },
+  {
+    name: 'shadow',
+    describe: 'decisions at a gate that tries a policy beside its own',
+    targets: [],
+    seconds: { full: 320, quick: 90 },
+    onlyByName: 'quick',
+    run: shadow,
   },
   {
     name: 'wallets',
