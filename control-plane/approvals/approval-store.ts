@@ -133,7 +133,10 @@ export async function readAmounts(
 /**
  * False: the id exists, or the same request has a pending approval. Waits for a concurrent insert of either.
  */
-export async function insertApproval(tx: Transaction, approval: StoredApproval): Promise<boolean> {
+export async function insertApproval(
+  tx: Transaction,
+  approval: Omit<StoredApproval, 'user'>,
+): Promise<boolean> {
   const inserted = await tx`
     INSERT INTO approvals (
       approval_id, status, passport_id, agent_id, gate_id, gate_version, request_hash, permission_key,

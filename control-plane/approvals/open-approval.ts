@@ -108,21 +108,21 @@ export async function openApproval(
   deps: Pick<AppendingDeps, 'random' | 'baseUrl'>,
   wanted: NewApproval,
 ): Promise<OpenedApproval | null> {
-  const user = await findUser(tx, wanted);
-  const approval = { ...toApproval(wanted), user, requesters: await requestersOf(tx, wanted) };
+  const approval = { ...toApproval(wanted), requesters: await requestersOf(tx, wanted) };
   const { approvalId } = approval;
   // A round fails only if another transaction has just ended, so two are hardly ever needed.
   for (let round = 0; round < roundsMax; round++) {
-    const [isInserted, pending] = await together([
+    const [isInserted, pending, user] = await together([
       () => insertApproval(tx, approval),
       () => countPending(tx, approval, wanted.nowMs),
+      () => findUser(tx, wanted),
     ]);
     if (isInserted) {
       if (pending > approvalsLimits.approvalsPendingMax) {
         await deleteApproval(tx, approvalId);
         return null;
       }
-      await emitApprovalEvents(tx, deps, 'approval.requested', [approval], wanted.nowMs);
+      await emitApprovalEvents(tx, deps, 'approval.requested', [{ ...approval, user }], wanted.nowMs);
       return { approvalId, expiresAtMs: approval.expiresAtMs, isNew: true, isRepeat: false };
     }
     const own = await findBoundApproval(tx, approvalId, approval);
