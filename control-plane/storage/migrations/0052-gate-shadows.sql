@@ -1,6 +1,6 @@
 -- Policies that gates try beside their own (contract §4): the newest one of each gate, and how its newest promotion was predicted.
 CREATE TABLE gate_shadows (
-  gate_id text COLLATE "C" PRIMARY KEY REFERENCES gates,
+  gate_id text PRIMARY KEY REFERENCES gates,
   trust_level text NOT NULL,
   constraints jsonb NOT NULL,
   routes jsonb,

@@ -13,7 +13,7 @@ CREATE TABLE backtests (
   -- From 0 to 1.
   progress real NOT NULL DEFAULT 0,
   -- Why it failed.
-  reason text,
+  reason text COLLATE "C",
   report json,
   created_at_ms bigint NOT NULL,
   ended_at_ms bigint,
