@@ -108,6 +108,7 @@ const createNothing = `
   wallets/:id/freeze wallets/:id/unfreeze owners/:owner/suspend owners/:owner/reactivate
   issuers/:id/revoke-subject issuers/:id/try-token issuers/:id/events
   gates/:id/test gates/:id/check gates/:id/check/batch enforce receipts
+  conditions/check gates/:id/backtest gates/:id/shadow/promote
   api-keys/:id/roll signing-keys/rotate signing-keys/revoke-sidecar-key
   approvals/:id/approve approvals/:id/deny approvals/:id/undo
   mcp-pins mcp-pins/:id/accept mcp-pins/:id/reject channels/:id/test

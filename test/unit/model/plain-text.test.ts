@@ -46,6 +46,7 @@ describe('text of others', () => {
       resolvedBy: null,
       note: null,
       requester: null,
+      user: name,
       display: { title: name, lines: [{ label: name, value: name }] },
     };
     const facts = {
