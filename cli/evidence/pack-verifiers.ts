@@ -3,13 +3,10 @@ import { fileURLToPath } from 'node:url';
 import type { ZipEntry } from './stored-zip.ts';
 
 /**
- * What `verify.py` imports: modules of the client for Python that import nothing but each other and its
- * standard library. Not its `__init__.py`, which imports the whole client.
+ * What `verify.py` imports of the client for Python. They and what they import need nothing but the standard
+ * library. Not its `__init__.py`, which imports the whole client.
  */
-const pythonModules = [
-  ...['_answers', '_attachments', '_decide', '_ed25519', '_export_lines', '_records', '_verdict', '_webhook'],
-  ...['log', 'receipt', 'replay', 'verify'],
-];
+const pythonModules = ['log', 'receipt', 'replay', 'verify'];
 const packageText = '"""Of agent-trust: what verifies exports, without the rest of its client."""\n';
 
 /** Of the source, or of the package, where `bundlePrograms` has put them. */
@@ -26,14 +23,19 @@ export async function packVerifiers(): Promise<ZipEntry[]> {
 }
 
 export async function pythonVerifier(): Promise<ZipEntry[]> {
-  const modules = pythonModules.map(async (name) => ({
-    name: `agent_trust/${name}.py`,
-    content: await readFile(beside(`${sources.modules}${name}.py`)),
-  }));
+  const modules: ZipEntry[] = [];
+  const names = new Set(pythonModules);
+  // A set that grows while it is walked: what a module imports is walked after it.
+  for (const name of names) {
+    const content = await readFile(beside(`${sources.modules}${name}.py`));
+    modules.push({ name: `agent_trust/${name}.py`, content });
+    for (const [, imported = ''] of content.toString().matchAll(/^ *from \.(\w+) import /gm))
+      names.add(imported);
+  }
   return [
     { name: 'verify.py', content: await readFile(beside(sources.runner)) },
     { name: 'agent_trust/__init__.py', content: Buffer.from(packageText) },
-    ...(await Promise.all(modules)),
+    ...modules,
   ];
 }
 
