@@ -10,10 +10,11 @@ import { addAgentTrust, type InstalledClient, installClient, root, run } from '.
 import { type ClientService, startClientService } from './support/service.ts';
 
 /**
- * What is installed with every service; it grows with the operations of the API. The code is readable:
- * minified it was a tenth less.
+ * What is installed with every service; it grows with the operations of the API, whose types and their texts
+ * are a third of it: with conditions, facts, shadows, backtests and users of agents it is 84 KB. Types that
+ * come twice cost little, once compressed. The code is readable: minified it was a tenth less.
  */
-const packedBytesMax = 80_000;
+const packedBytesMax = 88_000;
 /** On a terminal: some lines of source and stack. A minified file was 5 KB of one line. */
 const shownBytesMax = 1_024;
 const lineCharsMax = 250;
