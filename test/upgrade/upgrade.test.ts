@@ -176,7 +176,8 @@ describe.each(versions)('a database of version %s, a minute after it was stopped
     expect((await world.api('PUT', url, { url: receiver.url })).status).toBe(200);
     await world.api('POST', `${url}/recover`, { since: new Date(about.dumpedAtMs - hourMs).toISOString() });
     await until(() => receiver.received.length >= waiting.items.length, { what: 'every delivery' });
-    const since = { approval_url: '', approval_api_url: '', display: null, answers: [] };
+    const before = { approval_url: '', approval_api_url: '', display: null, answers: [] };
+    const since = { ...before, user: null, condition: null };
     const events = receiver.received.map((received) => verified(received, secret, since));
     expect(new Set(events.map(({ event }) => event))).toEqual(
       new Set(['approval.requested', 'approval.resolved']),
