@@ -51,9 +51,21 @@ it('a policy is tried from its editor, seen beside the live one and in records, 
   expect(await said.innerText()).toMatch(/BLOCK/);
 
   await visit(page, `/gates/${gate}?tab=dry-run`);
+  await page.getByRole('row', { name: /PERMIT BLOCK spend limit exceeded 1 \$12\.00/ }).waitFor();
+  await looksGood(page, 'gate-shadow-report');
   await button('End the trial').click();
   await says('No policy is tried here');
   expect((await api.call({ url: `/v1/gates/${gate}/shadow` })).status).toBe(404);
+
+  await page.getByRole('link', { name: 'Change the policy' }).click();
+  await field('One request, USD').fill('10');
+  await button('Try it from now on').click();
+  await button('Make it the policy').click();
+  await says('It is the policy of the gate.');
+  await says('No policy is tried here');
+  expect((await api.call({ url: `/v1/gates/${gate}` })).body.constraints).toMatchObject({
+    spend_limits: { per_transaction_usd: 10 },
+  });
 });
 
 it('a policy is tested on the past from its editor, and what would differ leads to its records', async () => {

@@ -2,7 +2,14 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
 import { useAddress, useGo } from '../api/address.ts';
-import { AgentTrustError, api, type Gate, type ShadowPatch, type Shadow as Tried } from '../api/client.ts';
+import {
+  AgentTrustError,
+  api,
+  type Gate,
+  type ShadowPatch,
+  type Shadow as Tried,
+  tagOf,
+} from '../api/client.ts';
 import { pollMs } from '../api/live.ts';
 import { useSession } from '../api/session.tsx';
 import { useAction } from '../ui/action.ts';
@@ -31,7 +38,12 @@ export function DryRunTab({ gate }: { readonly gate: Gate }): ReactNode {
   return (
     <div className="stack">
       {backtestId === undefined ? null : <BacktestOf id={backtestId} />}
-      {shadow === null ? null : <Shadow gate={gate} shadow={shadow} />}
+      {shadow === null ? null : (
+        <>
+          <Shadow gate={gate} shadow={shadow} />
+          <ReportOf gateId={gate.gate_id} />
+        </>
+      )}
     </div>
   );
 }
@@ -69,6 +81,14 @@ function Shadow({ gate, shadow }: { readonly gate: Gate; readonly shadow: Tried 
     changes: ['gates'],
     done: 'The trial is over.',
   });
+  const promote = useAction({
+    run: () => {
+      const ifMatch = tagOf(gate);
+      return api.gates.promoteShadow(gate.gate_id, ifMatch === undefined ? {} : { ifMatch });
+    },
+    changes: ['gates'],
+    done: 'It is the policy of the gate. Sidecars follow within 2 seconds.',
+  });
   const { gone, added } = policyDifference(bodyOf(gate), bodyOf(shadow));
   return (
     <Card title="Tried beside the live policy">
@@ -83,7 +103,9 @@ function Shadow({ gate, shadow }: { readonly gate: Gate; readonly shadow: Tried 
       {added.length === 0 ? <p className="soft">Nothing more.</p> : <Sentences of={added} />}
       <h3>It would not demand any more</h3>
       {gone.length === 0 ? <p className="soft">It keeps all of today.</p> : <Sentences of={gone} />}
-      {end.error === null ? null : <Problem error={end.error} />}
+      {[promote.error, end.error].map((error) =>
+        error === null ? null : <Problem key={error.message} error={error} />,
+      )}
       {may('gates:update') ? (
         <div className="actions">
           <button
@@ -94,10 +116,33 @@ function Shadow({ gate, shadow }: { readonly gate: Gate; readonly shadow: Tried 
           >
             End the trial
           </button>
+          <button
+            type="button"
+            className="button primary"
+            disabled={promote.isPending}
+            onClick={() => promote.mutate(undefined)}
+          >
+            Make it the policy
+          </button>
         </div>
       ) : null}
     </Card>
   );
+}
+
+/** What the shadow has said so far. */
+function ReportOf({ gateId }: { readonly gateId: string }): ReactNode {
+  const { may } = useSession();
+  const query = useQuery({
+    queryKey: ['gates', 'shadow', gateId, 'report'],
+    queryFn: () => api.gates.getShadowReport(gateId),
+    enabled: may('attestations:read'),
+    refetchInterval: pollMs(30_000),
+  });
+  if (!may('attestations:read')) return null;
+  if (query.isPending) return <Waiting what="the report" />;
+  if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  return <DifferenceReport title="What it would have decided so far" report={query.data} />;
 }
 
 /** While it runs, its progress; then what it found. */
