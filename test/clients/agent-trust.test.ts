@@ -58,10 +58,14 @@ describe('every operation of the API', () => {
   it.each(operations)('answers $resource: $name', async ({ resource, name, operation }) => {
     const [method, path, flags] = operation;
     const id = must(documentOf(service.api.app).paths[path]?.[method.toLowerCase()]).operationId;
-    const { url, body, key = service.api.adminKey } = await must(calls[id])();
+    const { url, body, headers, key = service.api.adminKey } = await must(calls[id])();
     const client = new AgentTrust({ url: service.url, apiKey: key ?? service.api.adminKey });
     const call = must((client as unknown as Methods)[resource]?.[name]);
-    const answer = await call(...argsOf(operation, new URL(url, service.url), body));
+    const ifMatch = headers?.['if-match'];
+    const answer = await call(
+      ...argsOf(operation, new URL(url, service.url), body),
+      ...(ifMatch === undefined ? [] : [{ ifMatch }]),
+    );
     if (flags.includes('stream'))
       expect((await read(answer as AsyncIterable<Uint8Array>)).length).toBeGreaterThan(0);
     else if (flags.includes('text')) expect(answer).toMatch(/^# HELP|^c2sp.org\/tlog-proof@v1\n/);
