@@ -71,7 +71,7 @@ export function decide(
 
 /** Whether there are conditions of the gate, or of a passport that verified. */
 export const mayAskConditions = (policy: CompiledPolicy, facts: PassportFacts): boolean =>
-  policy.conditions.length > 0 || (facts.kind === 'verified' && facts.passport.conditions.length > 0);
+  facts.kind === 'verified' ? hasConditions(policy, facts.passport) : policy.conditions.length > 0;
 
 const noneFailed: readonly string[] = Object.freeze([]);
 
